@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The kvsim authors
+# Every compile flag of the project stands here.
+
+# The flags that decide results. No contraction of a*b+c, and each _Float16 operation rounds once.
+# They travel with the libraries, because inline functions of the headers are compiled by the
+# user's project.
+set(KVSIM_ARITHMETIC_FLAGS -ffp-contract=off -fexcess-precision=16)
+
+# Flags of our own sources only.
+add_library(kvsim_flags INTERFACE)
+target_compile_features(kvsim_flags INTERFACE cxx_std_20)
+target_compile_options(kvsim_flags INTERFACE
+  ${KVSIM_ARITHMETIC_FLAGS}
+  -Wall -Wextra -Wconversion -Wshadow -Wpedantic
+  # g++ 12 warns wrongly about "text" + std::string (GCC bug 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<BOOL:${KVSIM_WERROR}>:-Werror>)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # A false alarm of g++ 12 about "text" + std::string (GCC bug 105651), mended in g++ 13.
+  target_compile_options(kvsim_flags INTERFACE -Wno-restrict)
+endif()
+
+set(KVSIM_SANITIZER_FLAGS "")
+if(KVSIM_SANITIZE OR KVSIM_BUILD_FUZZERS)
+  set(KVSIM_SANITIZER_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+endif()
+if(KVSIM_BUILD_FUZZERS)
+  list(APPEND KVSIM_SANITIZER_FLAGS -fsanitize=fuzzer-no-link)
+endif()
+target_compile_options(kvsim_flags INTERFACE ${KVSIM_SANITIZER_FLAGS})
+target_link_options(kvsim_flags INTERFACE ${KVSIM_SANITIZER_FLAGS})
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_EXTENSIONS OFF)
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+  endif()
+endif()

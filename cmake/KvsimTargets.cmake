@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The kvsim authors
+# The helpers with which each folder's CMakeLists.txt lists what it holds.
+
+# Transitional, while the folders fill: sources that are not there yet are left out with a warning.
+macro(kvsim_drop_missing list)
+  set(existing "")
+  foreach(source IN LISTS ${list})
+    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" OR IS_ABSOLUTE "${source}")
+      list(APPEND existing "${source}")
+    else()
+      message(WARNING "left out: ${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+      set(dropped TRUE)
+    endif()
+  endforeach()
+  set(${list} "${existing}")
+endmacro()
+
+# kvsim_library(NAME softfloat [INTERNAL] SOURCES … HEADERS … LINKS …) makes kvsim_<NAME> with the
+# alias kvsim::<NAME>; without SOURCES it is a header-only library. It is installed unless
+# INTERNAL is given.
+function(kvsim_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "INTERNAL" "NAME" "SOURCES;HEADERS;LINKS")
+  kvsim_drop_missing(arg_SOURCES)
+  kvsim_drop_missing(arg_HEADERS)
+  set(target kvsim_${arg_NAME})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
+    OUTPUT_VARIABLE folder)
+  set(scope PUBLIC)
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES} ${arg_HEADERS})
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:kvsim_flags>)
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+  endif()
+  add_library(kvsim::${arg_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kvsim>")
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_compile_options(${target} ${scope} "$<$<COMPILE_LANGUAGE:CXX>:${KVSIM_ARITHMETIC_FLAGS}>")
+  target_link_libraries(${target} ${scope} ${arg_LINKS})
+  if(KVSIM_INSTALL AND NOT arg_INTERNAL)
+    install(TARGETS ${target} EXPORT kvsim-targets
+      ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    foreach(header IN LISTS arg_HEADERS)
+      cmake_path(GET header PARENT_PATH subfolder)
+      install(FILES ${header}
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/kvsim/${folder}/${subfolder}")
+    endforeach()
+  endif()
+endfunction()
+
+# kvsim_test(NAME … SOURCES … LINKS … [LABEL unit] [TIMEOUT seconds] [SERIAL])
+# makes a GoogleTest program and one ctest for each of its tests. Labels, and where they run:
+#   unit        everywhere
+#   slow, cli   the g++ build of ./check
+#   exhaustive  the same, alone on all cores
+#   long        only ./check --exhaustive, alone on all cores
+#   fuzz        the g++ build and the sanitizer build
+function(kvsim_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL" "NAME;LABEL;TIMEOUT" "SOURCES;LINKS")
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  set(allowed unit slow cli exhaustive long fuzz)
+  if(NOT arg_LABEL IN_LIST allowed)
+    message(FATAL_ERROR "kvsim_test ${arg_NAME}: label ${arg_LABEL} is not one of ${allowed}")
+  endif()
+  # A sanitizer build runs only these; what it does not run it does not compile.
+  if(KVSIM_SANITIZE AND NOT arg_LABEL MATCHES "^(unit|fuzz)$")
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set(serial ${arg_SERIAL})  # for a test that measures time
+  if(arg_LABEL MATCHES "^(exhaustive|long)$")
+    set(serial ON)
+  endif()
+  kvsim_drop_missing(arg_SOURCES)
+  if(dropped)
+    return()
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${arg_NAME} PRIVATE KVSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE kvsim_flags ${arg_LINKS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${serial})
+endfunction()
+
+# kvsim_fuzz_target(NAME order SOURCE order.cc LINKS … CORPUS folder) The source defines
+# LLVMFuzzerTestOneInput. With libFuzzer it becomes fuzz_<NAME>; in every other build it becomes
+# fuzz_<NAME>_replay and a test that runs it over each file of the corpus.
+function(kvsim_fuzz_target)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOURCE;CORPUS" "LINKS")
+  set(target fuzz_${arg_NAME})
+  kvsim_drop_missing(arg_SOURCE)
+  if(dropped)
+    return()
+  endif()
+  set(sources ${arg_SOURCE})
+  if(NOT KVSIM_BUILD_FUZZERS)
+    string(APPEND target _replay)
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/cmake/fuzz_replay_main.cc")
+  endif()
+  add_executable(${target} ${sources})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE kvsim_flags ${arg_LINKS})
+  if(KVSIM_BUILD_FUZZERS)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  else()
+    cmake_path(ABSOLUTE_PATH arg_CORPUS OUTPUT_VARIABLE corpus)
+    add_test(NAME fuzz_replay.${arg_NAME} COMMAND ${target} "${corpus}")
+    set_tests_properties(fuzz_replay.${arg_NAME} PROPERTIES LABELS fuzz TIMEOUT 120)
+  endif()
+endfunction()
