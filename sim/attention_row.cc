@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/attention_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "sim/bounded_sum.h"
+#include "sim/error_bounds.h"
+#include "sim/exp.h"
+#include "softfloat/arithmetic.h"
+#include "softfloat/host.h"
+
+namespace kvsim {
+namespace {
+
+using softfloat::Format;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Single operations of the accumulator format on host doubles that hold its numbers.
+class Accumulator {
+ public:
+  explicit Accumulator(const Format& format) : format_(format), units_(format) {}
+
+  [[nodiscard]] double mul(double a, double b) const {
+    return value(softfloat::mul(format_, bits(a), bits(b)));
+  }
+  /// a − b for numbers of any format, exact until one rounding.
+  [[nodiscard]] double sub(double a, double b) const { return round_to(format_, two_sum(a, -b)); }
+  [[nodiscard]] double div(double a, double b) const {
+    return value(softfloat::div(format_, bits(a), bits(b)));
+  }
+  [[nodiscard]] double exp(double a) const {
+    return value(exp_correctly_rounded(format_, bits(a)));
+  }
+  [[nodiscard]] const RoundingUnits& units() const { return units_; }
+
+ private:
+  [[nodiscard]] softfloat::Bits bits(double a) const {
+    return softfloat::convert(format_, softfloat::binary64, softfloat::from_double(a)).bits;
+  }
+  [[nodiscard]] double value(const softfloat::Rounded& result) const {
+    return softfloat::to_double(format_, result.bits);
+  }
+
+  const Format& format_;
+  RoundingUnits units_;
+};
+
+/// Rounds a bounded value to storage and widens its bounds. `exact_magnitude` bounds the exact
+/// value for the a-priori bound.
+void store(const Format& storage, const RoundingUnits& units, double exact_magnitude, double& value,
+           double& running, double& a_priori) {
+  value = round_to(storage, DoubleDouble(value));
+  running = outward(running + rounding_error(units, value));
+  a_priori = outward(a_priori + rounding_error_before(units, outward(exact_magnitude + a_priori)));
+}
+
+}  // namespace
+
+BoundedValues scores_of_row(const AttentionArithmetic& arithmetic, const Order& order,
+                            const AttentionRow& row) {
+  const Accumulator accumulator(arithmetic.accumulator);
+  const RoundingUnits storage_units(arithmetic.storage);
+  const double u = accumulator.units().unit_roundoff;
+  const double half_quantum = accumulator.units().half_quantum;
+  const double scale =
+      round_to(arithmetic.accumulator,
+               DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(row.head_dim))));
+
+  const SumProblem problem{.order = order,
+                           .product = arithmetic.product,
+                           .input = arithmetic.storage,
+                           .accumulator = arithmetic.accumulator,
+                           .terms = row.head_dim,
+                           .factor = row.q,
+                           .columns = row.k_transposed,
+                           .column_count = row.keys,
+                           .stride = row.key_stride,
+                           .simd = row.simd};
+  BoundedValues result = bounded_sum(problem);
+  const std::vector<double> absolute = absolute_sums(problem);
+  for (std::int64_t j = 0; j < row.keys; ++j) {
+    double& value = result.value[at(j)];
+    double& running = result.running[at(j)];
+    double& a_priori = result.a_priori[at(j)];
+    // The factor has a relative error of at most u, the product is rounded once more. exact_scale
+    // bounds 1/√head_dim from above.
+    const double exact_scale = outward(scale * (1 + 2 * u));
+    const double computed = std::abs(value);
+    value = accumulator.mul(value, scale);
+    running = outward(exact_scale * (running + u * computed) +
+                      rounding_error(accumulator.units(), value));
+    const double before = outward(absolute[at(j)] + a_priori);
+    a_priori = outward(exact_scale * (a_priori + (2 * u + u * u) * before) + half_quantum);
+    if (arithmetic.round_scores) {
+      store(arithmetic.storage, storage_units, exact_scale * absolute[at(j)], value, running,
+            a_priori);
+    }
+    if (!std::isfinite(value)) running = no_bound;
+  }
+  return result;
+}
+
+SoftmaxOfRow softmax_of_row(const AttentionArithmetic& arithmetic, const Order& order,
+                            std::span<const double> scores, SimdLevel simd) {
+  const Accumulator accumulator(arithmetic.accumulator);
+  const RoundingUnits storage_units(arithmetic.storage);
+  const double u = accumulator.units().unit_roundoff;
+  const double half_quantum = accumulator.units().half_quantum;
+  const std::size_t n = scores.size();
+
+  double largest = scores[0];
+  for (const double score : scores) largest = std::max(largest, score);
+  std::vector<double> exponential(n);
+  std::vector<double> exact(n);     // exp(score − largest), within 2^−52
+  std::vector<double> relative(n);  // bounds on the relative error of each exponential
+  double absolute_error = 0;
+  double exact_sum = 0;
+  for (std::size_t j = 0; j < n; ++j) {
+    const double difference = accumulator.sub(scores[j], largest);
+    exponential[j] = accumulator.exp(difference);
+    // The rounded difference is d(1 + δ), |δ| ≤ u, so its exponential is off by e^(u|d|); the model
+    // is correctly rounded.
+    const double exact_difference = std::abs(scores[j] - largest);
+    const double shift = expm1_above(outward(u * exact_difference));
+    relative[j] = outward(shift + u * (1 + shift));
+    exact[j] = exp_reference(two_sum(scores[j], -largest)).high;
+    absolute_error += relative[j] * exact[j] + half_quantum;
+    exact_sum += exact[j];
+  }
+  absolute_error = outward(absolute_error);
+
+  SoftmaxOfRow result;
+  const SumProblem problem{.order = order,
+                           .product = Product::rounded,
+                           .input = arithmetic.accumulator,
+                           .accumulator = arithmetic.accumulator,
+                           .terms = static_cast<std::int64_t>(n),
+                           .factor = {},
+                           .columns = exponential,
+                           .column_count = 1,
+                           .stride = 1,
+                           .simd = simd};
+  result.row_sum = bounded_sum(problem);
+  const double row_sum = result.row_sum.value[0];
+  // The bound of the sum from the inputs alone: on exponentials that are off by absolute_error.
+  result.row_sum.a_priori[0] =
+      outward(absolute_error + sum_bound(accumulator.units(), order, problem.terms,
+                                         outward(exact_sum + absolute_error)));
+  result.row_sum.running[0] = outward(result.row_sum.running[0] + absolute_error);
+
+  // The exact row sum is at least 1, the term of the largest score. The quotient is
+  // p̂ = (e(1 + ε) + ε') ÷ (l(1 + ε_l)) × (1 + δ) + δ': its distance to e ÷ l by the ratio bound.
+  const double sum_below = std::max(1.0, exact_sum * (1 - 0x1p-31));
+  const auto ratio_bound = [&](std::size_t j, double sum_error) {
+    const double sum_relative = outward(sum_error / sum_below);
+    if (!(sum_relative < 0.5)) return no_bound;
+    const double exact_p = std::min(1.0, outward(exact[j] / sum_below));
+    const double growth = (relative[j] + u + relative[j] * u + sum_relative) / (1 - sum_relative);
+    return outward(exact_p * growth + 4 * half_quantum);
+  };
+  result.p.value.resize(n);
+  result.p.running.resize(n);
+  result.p.a_priori.resize(n);
+  for (std::size_t j = 0; j < n; ++j) {
+    double& value = result.p.value[j];
+    double& running = result.p.running[j];
+    double& a_priori = result.p.a_priori[j];
+    value = accumulator.div(exponential[j], row_sum);
+    running = ratio_bound(j, result.row_sum.running[0]);
+    a_priori = ratio_bound(j, result.row_sum.a_priori[0]);
+    if (arithmetic.round_p) {
+      const double exact_p = std::min(1.0, outward(exact[j] / sum_below));
+      store(arithmetic.storage, storage_units, exact_p, value, running, a_priori);
+    }
+    if (!std::isfinite(value)) running = no_bound;
+  }
+  return result;
+}
+
+BoundedValues values_of_row(const AttentionArithmetic& arithmetic, const Order& order,
+                            const AttentionRow& row, std::span<const double> p) {
+  const RoundingUnits storage_units(arithmetic.storage);
+  const SumProblem problem{.order = order,
+                           .product = arithmetic.product,
+                           .input = common_format(p_format(arithmetic), arithmetic.storage),
+                           .accumulator = arithmetic.accumulator,
+                           .terms = row.keys,
+                           .factor = p,
+                           .columns = row.v,
+                           .column_count = row.head_dim,
+                           .stride = row.head_dim,
+                           .simd = row.simd};
+  BoundedValues result = bounded_sum(problem);
+  if (!arithmetic.round_out) return result;
+  const std::vector<double> absolute = absolute_sums(problem);
+  for (std::size_t d = 0; d < result.value.size(); ++d) {
+    store(arithmetic.storage, storage_units, absolute[d], result.value[d], result.running[d],
+          result.a_priori[d]);
+    if (!std::isfinite(result.value[d])) result.running[d] = no_bound;
+  }
+  return result;
+}
+
+BoundedValues attention_of_row(const AttentionArithmetic& arithmetic, const AttentionOrders& orders,
+                               const AttentionRow& row) {
+  const BoundedValues scores = scores_of_row(arithmetic, orders.scores, row);
+  const SoftmaxOfRow softmax = softmax_of_row(arithmetic, orders.row_sum, scores.value, row.simd);
+  BoundedValues output = values_of_row(arithmetic, orders.values, row, softmax.p.value);
+  output.a_priori.clear();
+
+  // Scores off by at most Δ change every exact probability by a factor within e^(±2Δ); on top come
+  // the errors of the softmax of the computed scores and of the sum.
+  double score_error = 0;
+  for (const double bound : scores.running) score_error = std::max(score_error, bound);
+  const double factor = expm1_above(outward(2 * score_error));
+  for (std::int64_t d = 0; d < row.head_dim; ++d) {
+    double inherited = 0;
+    for (std::int64_t j = 0; j < row.keys; ++j) {
+      // p̂ is within running[j] of the exact softmax p' of the computed scores, and p' within a
+      // factor of the exact p: |p' − p| ≤ (e^(2Δ) − 1)·p'.
+      const double p_above = softmax.p.value[at(j)] + softmax.p.running[at(j)];
+      inherited +=
+          std::abs(row.v[at(j * row.head_dim + d)]) * (softmax.p.running[at(j)] + factor * p_above);
+    }
+    output.running[at(d)] = outward(output.running[at(d)] + inherited);
+    if (std::isnan(output.running[at(d)])) output.running[at(d)] = no_bound;
+  }
+  return output;
+}
+
+}  // namespace kvsim

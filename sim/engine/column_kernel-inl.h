@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+
+// Executes a Program on blocks of columns. Compiled once per instruction set: the guard flips.
+#if defined(KVSIM_SIM_ENGINE_COLUMN_KERNEL_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef KVSIM_SIM_ENGINE_COLUMN_KERNEL_INL_H
+#undef KVSIM_SIM_ENGINE_COLUMN_KERNEL_INL_H
+#else
+#define KVSIM_SIM_ENGINE_COLUMN_KERNEL_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/engine/column_kernel.h"
+#include "sim/engine/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvsim::engine {
+namespace HWY_NAMESPACE {
+
+/// Independent vectors that advance together, to hide the latency of the chain of one sum.
+inline constexpr std::size_t vectors_per_block = 4;
+
+/// Lanes of one vector.
+template <class L>
+HWY_INLINE std::size_t lanes_of() {
+  return hn::Lanes(typename L::D());
+}
+
+/// What the terms of one call have in common.
+template <class L>
+struct Terms {
+  L lanes;
+  float smallest_noted = 0;  ///< 2^emin where a result may be an inexact subnormal, otherwise 0
+  bool notes_products = false;
+  double saturation = 0;
+
+  explicit Terms(const LanePlan& plan)
+      : lanes(plan),
+        smallest_noted(plan.product_is_exact ? 0.0F : static_cast<float>(plan.smallest_normal)),
+        notes_products(!plan.product_is_exact),
+        saturation(plan.saturation) {}
+};
+
+/// One vector of partial sums, and the magnitudes of its rounded results where they are wanted.
+template <class L, Product P, bool kNote>
+struct Vector {
+  using V = typename L::V;
+  V sum;
+
+  HWY_INLINE Vector() : sum(hn::Zero(typename L::D())) {}
+
+  HWY_INLINE void start(const Terms<L>& t, V a, const float* b, Magnitudes<typename L::T>& noted) {
+    const V factor = L::load(b);
+    if constexpr (P == Product::rounded) {
+      sum = t.lanes.product(a, factor);
+      note_product(t, sum, noted);
+    } else if constexpr (P == Product::fused) {
+      sum = t.lanes.fused(hn::Zero(typename L::D()), a, factor);
+      note_inexact(t, sum, noted);
+    } else {
+      sum = hn::Mul(a, factor);  // rounded by the addition that follows, or at the end
+    }
+  }
+
+  HWY_INLINE void add_term(const Terms<L>& t, V a, const float* b,
+                           Magnitudes<typename L::T>& noted) {
+    const V factor = L::load(b);
+    if constexpr (P == Product::rounded) {
+      const V product = t.lanes.product(a, factor);
+      note_product(t, product, noted);
+      sum = t.lanes.add(sum, product);
+      note_sum(t, sum, noted);
+    } else {
+      sum = t.lanes.fused(sum, a, factor);
+      note_inexact(t, sum, noted);
+    }
+  }
+
+  HWY_INLINE void join(const Terms<L>& t, V other, Magnitudes<typename L::T>& noted) {
+    sum = t.lanes.add(sum, other);
+    if constexpr (P == Product::exact) {
+      note_inexact(t, sum, noted);
+    } else {
+      note_sum(t, sum, noted);
+    }
+  }
+
+  HWY_INLINE void finish(const Terms<L>& t, Magnitudes<typename L::T>& noted) {
+    if constexpr (P == Product::exact) {
+      sum = t.lanes.round(sum);  // changes nothing but a single product
+      note_inexact(t, sum, noted);
+    }
+  }
+
+  /// A product that was rounded: in error by at most u × max(|x|, 2^emin).
+  static HWY_INLINE void note_product(const Terms<L>& t, V x, Magnitudes<typename L::T>& noted) {
+    if constexpr (kNote) {
+      if (t.notes_products) note_inexact(t, x, noted);
+    }
+  }
+  /// The rounded sum of two numbers of the format: exact where it is subnormal.
+  static HWY_INLINE void note_sum(const Terms<L>& t, V x, Magnitudes<typename L::T>& noted) {
+    if constexpr (kNote) noted.note(hn::Abs(x), t.saturation);
+  }
+  static HWY_INLINE void note_inexact(const Terms<L>& t, V x, Magnitudes<typename L::T>& noted) {
+    if constexpr (kNote) {
+      noted.note(hn::Max(hn::Abs(x), L::broadcast(t.smallest_noted)), t.saturation);
+    }
+  }
+};
+
+/// kVectors (a power of two) vectors side by side. Halving instead of an array keeps every vector in
+/// a register of its own.
+template <class L, Product P, bool kNote, std::size_t kVectors>
+struct Block {
+  using Half = Block<L, P, kNote, kVectors / 2>;
+  using V = typename L::V;
+  static HWY_INLINE std::size_t half_lanes() { return kVectors / 2 * lanes_of<L>(); }
+
+  struct Noted {
+    typename Half::Noted low, high;
+    HWY_INLINE Noted() {}
+    HWY_INLINE void store(double* to) const {
+      low.store(to);
+      high.store(to + half_lanes());
+    }
+  };
+  Half low, high;
+
+  HWY_INLINE Block() {}
+
+  HWY_INLINE void start(const Terms<L>& t, V a, const float* b, Noted& noted) {
+    low.start(t, a, b, noted.low);
+    high.start(t, a, b + half_lanes(), noted.high);
+  }
+  HWY_INLINE void add_term(const Terms<L>& t, V a, const float* b, Noted& noted) {
+    low.add_term(t, a, b, noted.low);
+    high.add_term(t, a, b + half_lanes(), noted.high);
+  }
+  HWY_INLINE void join(const Terms<L>& t, const typename L::T* other, Noted& noted) {
+    low.join(t, other, noted.low);
+    high.join(t, other + half_lanes(), noted.high);
+  }
+  HWY_INLINE void finish(const Terms<L>& t, Noted& noted) {
+    low.finish(t, noted.low);
+    high.finish(t, noted.high);
+  }
+  HWY_INLINE void note_exact(const Terms<L>& t, Noted& noted) const {
+    low.note_exact(t, noted.low);
+    high.note_exact(t, noted.high);
+  }
+  HWY_INLINE void load_slot(const typename L::T* slot) {
+    low.load_slot(slot);
+    high.load_slot(slot + half_lanes());
+  }
+  HWY_INLINE void store_slot(typename L::T* slot) const {
+    low.store_slot(slot);
+    high.store_slot(slot + half_lanes());
+  }
+  HWY_INLINE void load(const float* from) {
+    low.load(from);
+    high.load(from + half_lanes());
+  }
+  HWY_INLINE void store(float* to) const {
+    low.store(to);
+    high.store(to + half_lanes());
+  }
+};
+
+template <class L, Product P, bool kNote>
+struct Block<L, P, kNote, 1> : Vector<L, P, kNote> {
+  using Base = Vector<L, P, kNote>;
+  using D = typename L::D;
+  using Noted = Magnitudes<typename L::T>;
+
+  HWY_INLINE Block() {}
+
+  HWY_INLINE void join(const Terms<L>& t, const typename L::T* other, Noted& noted) {
+    Base::join(t, hn::LoadU(D(), other), noted);
+  }
+  HWY_INLINE void note_exact(const Terms<L>& t, Noted& noted) const {
+    // An exact sum of products may be an inexact subnormal even where single products are not; the
+    // larger of the two notes is right for both.
+    Base::note_inexact(t, this->sum, noted);
+  }
+  HWY_INLINE void load_slot(const typename L::T* slot) { this->sum = hn::LoadU(D(), slot); }
+  HWY_INLINE void store_slot(typename L::T* slot) const { hn::StoreU(this->sum, D(), slot); }
+  HWY_INLINE void load(const float* from) { this->sum = L::load(from); }
+  HWY_INLINE void store(float* to) const { L::store(this->sum, to); }
+};
+
+/// Runs the program for kVectors vectors of columns from `column` on. `b` points at the first of
+/// them in row 0; rows are `stride` floats apart.
+template <class L, Product P, bool kNote, std::size_t kVectors>
+HWY_NOINLINE void run_block(const ColumnKernelArguments& call, std::int64_t column, const float* b,
+                            std::int64_t stride, std::int64_t columns, float* out,
+                            double* magnitudes) {
+  using T = typename L::T;
+  const Terms<L> terms(*call.plan);
+  const std::size_t width = kVectors * lanes_of<L>();
+  T* const slots = reinterpret_cast<T*>(call.scratch);
+  typename Block<L, P, kNote, kVectors>::Noted noted;
+  for (const Step& step : call.program->steps) {
+    Block<L, P, kNote, kVectors> block;
+    T* const slot = slots + static_cast<std::size_t>(step.slot) * width;
+    switch (step.kind) {
+      case StepKind::zero: break;
+      case StepKind::start:
+      case StepKind::terms: {
+        const float* a = call.a + step.first;
+        const float* row = b + step.first * stride;
+        const std::int64_t row_step = step.stride * stride;
+        std::int64_t left = step.count;
+        if (step.kind == StepKind::start) {
+          block.start(terms, L::broadcast(*a), row, noted);
+          --left;
+        } else {
+          block.load_slot(slot);
+          a -= step.stride;
+          row -= row_step;
+        }
+        for (; left > 0; --left) {
+          a += step.stride;
+          row += row_step;
+          block.add_term(terms, L::broadcast(*a), row, noted);
+        }
+        break;
+      }
+      case StepKind::join:
+        block.load_slot(slot);
+        block.join(terms, slots + static_cast<std::size_t>(step.other) * width, noted);
+        break;
+      case StepKind::exact: {
+        float sums[most_lanes * vectors_per_block] = {};
+        for (std::int64_t j = 0; j < columns; ++j) {
+          sums[j] = call.exact_node->sum(call.program->positions.data() + step.first, step.count,
+                                         step.other != 0, column + j);
+        }
+        block.load(sums);
+        block.note_exact(terms, noted);
+        break;
+      }
+    }
+    block.store_slot(slot);
+  }
+  Block<L, P, kNote, kVectors> result;
+  result.load_slot(slots + static_cast<std::size_t>(call.program->result) * width);
+  result.finish(terms, noted);
+  result.store(out);
+  if constexpr (kNote) noted.store(magnitudes);
+}
+
+/// Columns begin … end − 1 with fewer columns than one vector has lanes: copies of the rows, filled
+/// up with zeros, stand in for the columns that are missing.
+template <class L, Product P, bool kNote>
+void run_few_columns(const ColumnKernelArguments& call) {
+  const std::size_t width = lanes_of<L>();
+  const auto count = static_cast<std::size_t>(call.end - call.begin);
+  float out[most_lanes];
+  double magnitudes[most_lanes];
+  const auto stride = static_cast<std::int64_t>(width);
+  for (std::int64_t k = 0; k < call.terms; ++k) {
+    float* const to = call.padded_rows + k * stride;
+    std::copy_n(call.b + k * call.stride + call.begin, count, to);
+    std::fill(to + count, to + width, 0.0F);
+  }
+  run_block<L, P, kNote, 1>(call, call.begin, call.padded_rows, stride, call.end - call.begin, out,
+                            magnitudes);
+  std::copy_n(out, count, call.out + call.begin);
+  if constexpr (kNote) std::copy_n(magnitudes, count, call.magnitudes + call.begin);
+}
+
+/// Columns begin … end − 1. The last vector of columns may overlap the one before it: it computes
+/// the same numbers once more.
+template <class L, Product P, bool kNote>
+void run_columns(const ColumnKernelArguments& call) {
+  const auto lanes = static_cast<std::int64_t>(lanes_of<L>());
+  const std::int64_t block = lanes * static_cast<std::int64_t>(vectors_per_block);
+  if (call.end - call.begin < lanes) {
+    if (call.end > call.begin) run_few_columns<L, P, kNote>(call);
+    return;
+  }
+  std::int64_t j = call.begin;
+  for (; j + block <= call.end; j += block) {
+    run_block<L, P, kNote, vectors_per_block>(call, j, call.b + j, call.stride, block, call.out + j,
+                                              kNote ? call.magnitudes + j : nullptr);
+  }
+  for (; j < call.end; j += lanes) {
+    const std::int64_t at = std::min(j, call.end - lanes);
+    run_block<L, P, kNote, 1>(call, at, call.b + at, call.stride, lanes, call.out + at,
+                              kNote ? call.magnitudes + at : nullptr);
+  }
+}
+
+template <class L, Product P>
+void run_noted(const ColumnKernelArguments& call) {
+  if (call.magnitudes == nullptr) {
+    run_columns<L, P, false>(call);
+  } else {
+    run_columns<L, P, true>(call);
+  }
+}
+
+inline void sum_columns(const ColumnKernelArguments& call) {
+  const bool fused = call.plan->product == Product::fused;
+  switch (call.plan->kind) {
+    case LaneKind::binary32:
+      return fused ? run_noted<FloatLanes<RoundBinary32>, Product::fused>(call)
+                   : run_noted<FloatLanes<RoundBinary32>, Product::rounded>(call);
+    case LaneKind::binary16: return run_noted<FloatLanes<RoundBinary16>, Product::rounded>(call);
+    case LaneKind::truncated: return run_noted<FloatLanes<RoundTruncated>, Product::rounded>(call);
+    case LaneKind::narrow:
+      return run_noted<FloatLanes<RoundNarrow<FloatTag>>, Product::rounded>(call);
+    case LaneKind::wide: break;
+  }
+  switch (call.plan->product) {
+    case Product::rounded: return run_noted<WideLanes, Product::rounded>(call);
+    case Product::fused: return run_noted<WideLanes, Product::fused>(call);
+    case Product::exact: return run_noted<WideLanes, Product::exact>(call);
+  }
+}
+
+template <class L>
+void round_with(const RoundKernelArguments& call) {
+  const L lanes(*call.plan);
+  const auto width = static_cast<std::int64_t>(lanes_of<L>());
+  std::int64_t i = 0;
+  for (; i + width <= call.count; i += width) {
+    L::store(lanes.round(L::load(call.in + i)), call.out + i);
+  }
+  if (i == call.count) return;
+  float rest[most_lanes] = {};
+  std::copy_n(call.in + i, call.count - i, rest);
+  L::store(lanes.round(L::load(rest)), rest);
+  std::copy_n(rest, call.count - i, call.out + i);
+}
+
+inline void round_values(const RoundKernelArguments& call) {
+  switch (call.plan->kind) {
+    case LaneKind::binary32: return round_with<FloatLanes<RoundBinary32>>(call);
+    case LaneKind::binary16: return round_with<FloatLanes<RoundBinary16>>(call);
+    case LaneKind::truncated: return round_with<FloatLanes<RoundTruncated>>(call);
+    case LaneKind::narrow: return round_with<FloatLanes<RoundNarrow<FloatTag>>>(call);
+    case LaneKind::wide: return round_with<WideLanes>(call);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kvsim::engine
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/error_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/double_double.h"
+#include "sim/exp.h"
+#include "softfloat/host.h"
+
+namespace kvsim {
+
+RoundingUnits::RoundingUnits(const softfloat::Format& format)
+    : unit_roundoff(std::ldexp(1.0, -format.precision)),
+      half_quantum(
+          std::max(0x1p-1074, std::ldexp(1.0, format.emin() - format.trailing_bits() - 1))),
+      largest_finite(softfloat::to_double(format, format.max_finite())),
+      smallest_normal(std::ldexp(1.0, format.emin())) {}
+
+double expm1_above(double x) {
+  if (!(x < 700.0)) return no_bound;
+  if (x <= 0x1p-10) return outward(x + x * x);
+  return outward((exp_reference(DoubleDouble(x)) - 1.0).high);
+}
+
+double rounding_error(const RoundingUnits& units, double rounded) {
+  if (!std::isfinite(rounded)) return no_bound;
+  return std::max(units.unit_roundoff * std::abs(rounded), units.half_quantum);
+}
+
+double rounding_error_before(const RoundingUnits& units, double magnitude) {
+  if (!(magnitude < units.largest_finite)) return no_bound;
+  return std::max(outward(units.unit_roundoff * magnitude), units.half_quantum);
+}
+
+double sum_bound(const RoundingUnits& units, const Order& order, std::int64_t terms,
+                 double absolute_sum) {
+  if (terms == 0) return 0;
+  const double u = units.unit_roundoff;
+  if (order.items.size() == 1 && order.items[0].kind == OrderKind::exact) {
+    return rounding_error_before(units, absolute_sum);
+  }
+  const auto n = static_cast<double>(terms);
+  const double h_u = static_cast<double>(height(order, terms)) * u;
+  const double gamma = h_u < 1 ? outward(h_u / (1 - h_u)) : no_bound;
+  const double relative = std::min(gamma, (n - 1) * u);
+  // Each product: relative error u, or half a quantum where it is subnormal; then the additions act
+  // on the rounded products. Sums of floating-point numbers that are subnormal are exact, a fused
+  // step may round there: one more half quantum for each term.
+  const double quanta = 2 * n * units.half_quantum;
+  const double rounded_products = outward(absolute_sum * (1 + u) + quanta);
+  if (!(outward(rounded_products * (1 + relative)) < units.largest_finite)) return no_bound;
+  return outward(relative * rounded_products + u * absolute_sum + quanta * (1 + relative));
+}
+
+}  // namespace kvsim

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "sim/order.h"
+#include "softfloat/format.h"
+
+/// Rigorous bounds on rounding errors under ties to even. Every function returns an upper bound in
+/// binary64: its own roundings are covered by a factor above 1. Infinity stands for "no bound,
+/// because a number overflows or could".
+namespace kvsim {
+
+/// The constants of a format that error bounds are made of.
+struct RoundingUnits {
+  double unit_roundoff = 0;  ///< u = 2^−p
+  double half_quantum = 0;   ///< half the smallest subnormal: the error of a subnormal result
+  double largest_finite = 0;
+  double smallest_normal = 0;
+
+  explicit RoundingUnits(const softfloat::Format& format);
+};
+
+inline constexpr double no_bound = std::numeric_limits<double>::infinity();
+
+/// Covers the roundings of fewer than 2^20 binary64 operations on non-negative numbers.
+[[nodiscard]] constexpr double outward(double bound) { return bound * (1.0 + 0x1p-32); }
+
+/// e^x − 1 from above, x ≥ 0.
+[[nodiscard]] double expm1_above(double x);
+
+/// Error of one rounding to nearest whose rounded result is `rounded`.
+[[nodiscard]] double rounding_error(const RoundingUnits& units, double rounded);
+
+/// Error of one rounding to nearest of a number of magnitude at most `magnitude`.
+[[nodiscard]] double rounding_error_before(const RoundingUnits& units, double magnitude);
+
+/// A-priori bound on the error of a sum of products in some order: `absolute_sum` is Σ|a·b|,
+/// `terms` their number. Products are rounded (or fused: the bound covers both) and may be
+/// subnormal. With the height h of the tree the relative part is min(γ_h, (n−1)u), γ_h = hu ÷ (1 −
+/// hu): Higham, "Accuracy and Stability of Numerical Algorithms", §3.1 and §4.2; Jeannerod and
+/// Rump, "Improved error bounds for inner products in floating-point arithmetic", SIAM J. Matrix
+/// Anal. Appl. 34(2), 2013 (no restriction on n). An `exact` order rounds its sum once.
+[[nodiscard]] double sum_bound(const RoundingUnits& units, const Order& order, std::int64_t terms,
+                               double absolute_sum);
+
+}  // namespace kvsim

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/order_names.h"
+#include "sim/order_walk.h"
+#include "softfloat/result.h"
+
+namespace kvsim {
+namespace {
+
+/// Ops of walk() that computes the height of the tree; see height().
+struct HeightOps {
+  using Value = std::int64_t;
+  static constexpr Value untouched = -1;  // +0, whose addition rounds nothing
+
+  Value zero() const { return untouched; }
+  Value first(std::int64_t) const { return 0; }
+  Value add_term(Value total, std::int64_t) const { return total + 1; }
+  Value add(Value left, Value right) const {
+    if (left == untouched) return right;
+    return std::max(left, right) + 1;
+  }
+  Value exact(const OrderRange& range, bool) const { return range.count > 1 ? 1 : 0; }
+};
+
+/// The lengths of the groups that an item makes of a range of n ≥ 1 terms, for the item inside it.
+void add_group_lengths(const OrderItem& item, std::int64_t n, std::set<std::int64_t>& lengths) {
+  switch (item.kind) {
+    case OrderKind::reverse:
+    case OrderKind::permutation:
+      lengths.insert(n);
+      return;
+    case OrderKind::blocks:
+    case OrderKind::split: {
+      const std::int64_t length =
+          item.kind == OrderKind::blocks ? item.size : (n - 1) / item.size + 1;
+      if (n >= length) lengths.insert(length);
+      if (n % length != 0) lengths.insert(n % length);
+      return;
+    }
+    case OrderKind::lanes: {
+      const std::int64_t body = item.tail == LaneTail::masked ? n : n - n % item.size;
+      const std::int64_t groups = item.size * item.accumulators;
+      if (body >= groups) lengths.insert(body / groups);
+      if (body % groups != 0) lengths.insert(body / groups + 1);
+      return;
+    }
+    case OrderKind::sequential:
+    case OrderKind::exact:
+    case OrderKind::pairwise:
+    case OrderKind::halving:
+      return;  // nothing inside
+  }
+}
+
+}  // namespace
+
+std::string to_string(const OrderItem& item) {
+  std::vector<std::string> arguments;
+  switch (item.kind) {
+    case OrderKind::permutation:
+      for (const std::int64_t entry : item.permutation) arguments.push_back(fmt::to_string(entry));
+      break;
+    case OrderKind::lanes:
+      arguments.push_back(fmt::to_string(item.size));
+      arguments.push_back(fmt::to_string(item.accumulators));
+      if (item.join != LaneJoin::pairwise) {
+        arguments.push_back(fmt::format("join={}", order_names::name(item.join)));
+      }
+      if (item.tail != LaneTail::masked) {
+        arguments.push_back(fmt::format("tail={}", order_names::name(item.tail)));
+      }
+      break;
+    case OrderKind::blocks:
+    case OrderKind::split:
+      arguments.push_back(fmt::to_string(item.size));
+      break;
+    case OrderKind::sequential:
+    case OrderKind::reverse:
+    case OrderKind::exact:
+    case OrderKind::pairwise:
+    case OrderKind::halving:
+      break;
+  }
+  if (item.init_zero) arguments.emplace_back("init=zero");
+  if (arguments.empty()) return std::string(order_names::name(item.kind));
+  return fmt::format("{}({})", order_names::name(item.kind), fmt::join(arguments, ","));
+}
+
+std::string to_string(const Order& order) {
+  if (order.items.empty()) return std::string(order_names::name(OrderKind::sequential));
+  std::vector<std::string> items;
+  items.reserve(order.items.size());
+  for (const OrderItem& item : order.items) items.push_back(to_string(item));
+  return fmt::format("{}", fmt::join(items, "/"));
+}
+
+Result<bool> check_length(const Order& order, std::int64_t n) {
+  if (n < 0) return Error{ErrorKind::usage, fmt::format("length {}: accepted: 0 or more", n)};
+  std::set<std::int64_t> lengths;
+  if (n > 0) lengths.insert(n);
+  for (std::size_t i = 0; i < order.items.size(); ++i) {
+    const OrderItem& item = order.items[i];
+    if (item.kind == OrderKind::permutation) {
+      const auto entries = static_cast<std::int64_t>(item.permutation.size());
+      for (const std::int64_t length : lengths) {
+        if (length == entries) continue;
+        return Error{
+            ErrorKind::usage,
+            fmt::format("order item {} of {} over {} term{}: perm has {} entr{} but meets a "
+                        "range of {}; accepted: a perm of exactly the range's length",
+                        i + 1, order.items.size(), n, n == 1 ? "" : "s", entries,
+                        entries == 1 ? "y" : "ies", length)};
+      }
+    }
+    std::set<std::int64_t> inside;
+    for (const std::int64_t length : lengths) add_group_lengths(item, length, inside);
+    lengths = std::move(inside);
+  }
+  return true;
+}
+
+std::int64_t height(const Order& order, std::int64_t n) {
+  HeightOps ops;
+  return std::max<std::int64_t>(walk(order, n, ops), 0);
+}
+
+}  // namespace kvsim

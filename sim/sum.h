@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sim/order.h"
+#include "softfloat/format.h"
+#include "softfloat/result.h"
+#include "softfloat/rounding.h"
+
+namespace kvsim {
+
+/// How the products of a dot product are rounded. Below, acc is a partial sum in the accumulator
+/// format and p = a × b the exact product of one term.
+enum class Product : std::uint8_t {
+  /// p is rounded to the accumulator format, then added: two roundings.
+  rounded,
+  /// acc + p is one fused multiply-add, with one rounding. A term that starts a sum, stands alone
+  /// or
+  /// stands on the left of an addition is fma(a, b, +0).
+  fused,
+  /// p stays exact until an addition, which is then rounded once: the two first products of a sum
+  /// give round(p0 + p1), later ones round(acc + p) as in `fused`. A single product that no
+  /// addition
+  /// follows is rounded at the end. Differs from `fused` only where a sum starts.
+  exact,
+};
+
+/// "rounded", "fused" or "exact".
+std::string_view to_string(Product product);
+
+/// The product rule of that name; an error names what was given and what is accepted.
+Result<Product> parse_product(std::string_view text);
+
+/// Σ a[i] × b[i] in the given order, on softfloat: the reference for every other evaluator.
+///
+/// a and b are codes of `input`, of equal length; the result is a code of `accumulator` with the
+/// flags of every operation on the way. No terms give +0. An `exact` item sums exact products and
+/// rounds once, whatever `product` says. `mode` holds for every rounding; under stochastic rounding
+/// all of them use the same random bits. Requires check_length(order, a.size()).
+softfloat::Rounded sum_products(const Order& order, Product product, const softfloat::Format& input,
+                                const softfloat::Format& accumulator,
+                                std::span<const softfloat::Bits> a,
+                                std::span<const softfloat::Bits> b,
+                                const softfloat::Mode& mode = {});
+
+}  // namespace kvsim
