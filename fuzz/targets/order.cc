@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+//
+// The grammar of orders on any text: an order or one line of error; what is printed is canonical
+// and reads back equal.
+#include "sim/order.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check_error(const kvsim::Error& error) {
+  require(!error.message.empty() && error.message.size() < 4000);
+  for (const char character : error.message) require(static_cast<unsigned char>(character) >= ' ');
+  require(error.kind == kvsim::ErrorKind::usage);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto order = kvsim::parse_order(text);
+  if (!order) {
+    check_error(order.error());
+    return 0;
+  }
+  const std::string canonical = kvsim::to_string(*order);
+  const auto again = kvsim::parse_order(canonical);
+  require(again.has_value());
+  require(*again == *order);
+  require(kvsim::to_string(*again) == canonical);
+  for (const std::int64_t length : {0, 1, 2, 3, 4, 7, 8, 31, 128, 1000}) {
+    const auto fits = kvsim::check_length(*order, length);
+    if (!fits) check_error(fits.error());
+    if (fits && *fits && length > 0) {
+      const std::int64_t height = kvsim::height(*order, length);
+      require(height >= 0 && height < length);
+    }
+  }
+  return 0;
+}
