@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <array>
+
+#include "cli/command.h"
+
+namespace kvsim {
+
+std::span<const Command* const> commands() {
+  static constexpr std::array table{
+      &predict_command,
+      &eval_command,
+      &formats_command,
+  };
+  return table;
+}
+
+}  // namespace kvsim

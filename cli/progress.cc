@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "cli/sink.h"
+
+namespace kvsim {
+
+Progress::Progress(std::string command, const ParsedOptions& options)
+    : command_(std::move(command)),
+      is_quiet_(options.has("--quiet")),
+      is_terminal_(::isatty(STDERR_FILENO) == 1),
+      next_(Clock::now() + std::chrono::seconds(options.has("--progress") ? 0 : 1)) {}
+
+Progress::~Progress() {
+  if (has_line_) write_error("\r\x1b[K");
+}
+
+void Progress::show(double share) {
+  const Clock::time_point now = Clock::now();
+  if (is_quiet_ || now < next_ || share >= 1) return;
+  next_ = now + (is_terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000));
+  const std::string text = fmt::format("kvsim {}: {:.0f} %", command_, 100 * share);
+  if (is_terminal_) {
+    write_error("\r" + text);
+    has_line_ = true;
+  } else {
+    write_error_line(text);
+  }
+}
+
+}  // namespace kvsim

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "softfloat/result.h"
+
+namespace kvsim {
+
+/// Makes Ctrl-C (and SIGTERM) remove an unfinished --output file and end the program with 128 +
+/// the signal's number, and makes a closed pipe an ordinary error instead of a signal. Call once,
+/// before anything else.
+void install_signal_handlers();
+
+/// Writes the answer to standard output, whole lines at a time, so that an interrupted program
+/// leaves whole lines behind. A closed pipe is success: the reader has what it wanted.
+/// Errors (file): the device is full, standard output is not open.
+[[nodiscard]] Result<std::monostate> write_standard_output(std::string_view text);
+
+/// Writes `text` to a temporary file beside `path`, then renames it: the file is whole or
+/// untouched. A symbolic link is followed; a path that is not a regular file (/dev/null, a pipe) is
+/// written in place. The mode of an existing file is kept. Errors (file): one line with path and
+/// reason.
+[[nodiscard]] Result<std::monostate> write_output_file(const std::string& path,
+                                                       std::string_view text);
+
+/// Writes one line to standard error; failures are ignored, there is nobody left to tell.
+void write_error_line(std::string_view line);
+
+/// The same without the end of the line.
+void write_error(std::string_view text);
+
+}  // namespace kvsim

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The kvsim authors
+"""Checks the repository against its own rules (rules.py): tidy.py ROOT. One line per finding."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import rules
+
+CODE = (".cc", ".h")
+LAUNCHERS = ("kvsim", "check", ".ci/run")
+# What one pattern skips over, so that a word in a comment or in a text is no finding.
+COMMENT_OR_TEXT = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"'
+    r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'',
+    re.DOTALL,
+)
+STRAY = re.compile(r"(~|\.(orig|rej|bak|tmp|swp|o|old))$|(^|/)(tmp|temp|foo|bar|test|x)\.\w+$")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+
+
+def folder_of(path: pathlib.PurePath) -> str:
+    """The room of the architecture that a file stands in."""
+    return "fuzz/targets" if path.parts[:2] == ("fuzz", "targets") else path.parts[0]
+
+
+def without_comments(text: str) -> str:
+    """The code with comments and string literals blanked; every line keeps its number."""
+
+    def blank(match: re.Match) -> str:
+        found = match[0]
+        if found.startswith('"'):  # the name of an included file is needed
+            start = text.rfind("\n", 0, match.start()) + 1
+            if text[start : match.start()].lstrip().startswith("#"):
+                return found
+        return re.sub(r"[^\n]", " ", found)
+
+    return COMMENT_OR_TEXT.sub(blank, text)
+
+
+def line_number(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def check_includes(path: pathlib.PurePath, code: str, existing: set[str]):
+    """Includes are written from the root, name a file that exists, and follow the arrows."""
+    room = folder_of(path)
+    for match in INCLUDE.finditer(code):
+        target = match[1]
+        place = line_number(code, match.start())
+        if target not in existing:
+            yield place, "include", f'"{target}" is no file of the repository, named from its root'
+            continue
+        if room == "tests" or target.startswith("tests/"):
+            allowed = room == "tests"
+        else:
+            allowed = room in rules.TOP or pathlib.PurePath(target).parts[0] in rules.ARROWS[room]
+        if not allowed:
+            yield place, "arrow", f'{room}/ may not include "{target}"'
+
+
+def check_bans(path: pathlib.PurePath, code: str, bans):
+    for ban in bans:
+        if path.parts[0] in ban.folders:
+            for match in re.finditer(ban.pattern, code):
+                message = f"{match[0].strip()}: {ban.reason}"
+                yield line_number(code, match.start()), ban.name, message
+
+
+def check_text(path: pathlib.PurePath, text: str):
+    """Licence lines, width, length."""
+    lines = text.splitlines()
+    head = "\n".join(lines[:4])
+    if "SPDX-License-Identifier: Apache-2.0" not in head or "SPDX-FileCopyrightText:" not in head:
+        yield 1, "licence", "the first lines do not hold the two SPDX lines"
+    for number, line in enumerate(lines, 1):
+        if len(line) > rules.LINE_WIDTH and not re.search(r"https?://", line):
+            yield number, "width", f"{len(line)} columns; at most {rules.LINE_WIDTH}"
+        if line != line.rstrip():
+            yield number, "white space", "at the end of the line"
+    if len(lines) > rules.FILE_LINES:
+        yield 1, "length", f"{len(lines)} lines; at most {rules.FILE_LINES}: split the file"
+    # Highway compiles its -inl.h files once for each instruction set.
+    guard = "HWY_TARGET_TOGGLE" if path.stem.endswith("-inl") else "#pragma once"
+    if path.suffix == ".h" and guard not in text:
+        yield 1, "include guard", f"{guard} is missing"
+    if re.search(r"(?<![\w.])/(work|root|home|Users)/\w", text):
+        yield 1, "machine path", "names a folder of somebody's machine"
+
+
+def check_file(path: pathlib.PurePath, text: str, existing: set[str]):
+    """Every finding in one file as (line, rule, message). `existing`: all files, from the root."""
+    yield from check_text(path, text)
+    if path.suffix in CODE:
+        code = without_comments(text)
+        yield from check_includes(path, code, existing)
+        yield from check_bans(path, code, rules.BANS)
+    elif is_build_file(path):
+        yield from check_bans(path, text, rules.BUILD_BANS)
+
+
+def is_build_file(path: pathlib.PurePath) -> bool:
+    return path.name == "CMakeLists.txt" or path.suffix == ".cmake"
+
+
+def is_word(name: str, text: str) -> bool:
+    """Whether a file name stands in a build file, and not as a part of a longer one."""
+    return re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w.-])", text) is not None
+
+
+def is_source(path: pathlib.PurePath) -> bool:
+    """What somebody wrote as code; the rest is data or prose."""
+    code = path.suffix in CODE + (".py", ".sh", ".in")
+    return code or is_build_file(path) or str(path) in LAUNCHERS
+
+
+def check_listed(files: dict[str, str]):
+    """Each source stands in a build file, as does each header that is installed."""
+    build_text = {n: text for n, text in files.items() if is_build_file(pathlib.PurePath(n))}
+    for name in files:
+        path = pathlib.PurePath(name)
+        installed = path.suffix == ".h" and path.parts[0] in rules.LIBRARIES
+        if path.suffix != ".cc" and not installed:
+            continue
+        if "consumer" in path.parts:  # a project of its own, with its own build file
+            continue
+        lists = [
+            (path.relative_to(folder), build_text[str(folder / "CMakeLists.txt")])
+            for folder in path.parents
+            if str(folder / "CMakeLists.txt") in build_text
+        ]
+        lists += [(path, text) for other, text in build_text.items() if other.startswith("cmake/")]
+        if not any(is_word(str(n), text) or "/" + name in text for n, text in lists):
+            yield name, "unlisted", "stands in no CMakeLists.txt, so it is never built or installed"
+
+
+def check_names(files):
+    """Files are snake_case; nothing is left over from an editor, a merge or an experiment."""
+    for name in files:
+        path = pathlib.PurePath(name)
+        if path.parts[0] in rules.FOLDERS and path.suffix in CODE + (".py",):
+            if not re.fullmatch(r"[a-z][a-z0-9_]*(-inl)?", path.stem):
+                yield name, "name", "file names are snake_case"
+        if STRAY.search(name):
+            yield name, "stray", "looks like a left-over"
+
+
+def check_root_names(names):
+    for name in sorted({pathlib.PurePath(n).parts[0] for n in names} - rules.ROOT_NAMES):
+        yield name, "stray", "is not one of the names known at the root (tests/tidy/rules.py)"
+
+
+def read_repository(root: pathlib.Path) -> dict[str, str]:
+    """The text of every file under the project's folders, by its path from the root."""
+    files = {}
+    for folder in rules.FOLDERS + ("scripts",):
+        for path in sorted((root / folder).rglob("*")):
+            # Golden files and corpora are data: any bytes, any width.
+            data = {"golden", "corpus", "corpora", "__pycache__"} & set(path.parts)
+            if path.is_file() and not data:
+                files[str(path.relative_to(root))] = path.read_text(encoding="utf-8")
+    for name in ("CMakeLists.txt", *LAUNCHERS):
+        files[name] = (root / name).read_text(encoding="utf-8")
+    return files
+
+
+def main(root: pathlib.Path) -> int:
+    files = read_repository(root)
+    findings = []
+    for name, text in files.items():
+        path = pathlib.PurePath(name)
+        if not is_source(path):
+            continue
+        for line, rule, message in check_file(path, text, set(files)):
+            findings.append(f"{name}:{line}: {rule}: {message}")
+    tracked = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True, text=True,
+                             check=False).stdout.splitlines()
+    whole = [*check_listed(files), *check_names(files), *check_root_names(tracked)]
+    for name, rule, message in whole:
+        findings.append(f"{name}: {rule}: {message}")
+    print("\n".join(findings))
+    print(f"{len(files)} files, {len(findings)} findings")
+    return 1 if findings or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
