@@ -131,7 +131,7 @@ Result<Evaluation> evaluate_sum(std::string_view operation, const ParsedOptions&
     if (!b) return b.error();
     if (b->size() != count) {
       return Error{ErrorKind::usage,
-                   fmt::format("--b has {} numbers and --a has {}; as many in both are accepted",
+                   fmt::format("--b has {} and --a has {} numbers; equally many are accepted",
                                b->size(), count)};
     }
     for (Operand& operand : *b) {

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "cli/exact_value.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -82,12 +84,13 @@ std::string decimal_text(const Digits& number, bool is_complete) {
     const int exponent = point - 1;
     std::string out = digits.substr(0, 1);
     if (count > 1) out += "." + digits.substr(1);
-    return out + more + (exponent < 0 ? "e-" : "e+") + std::to_string(std::abs(exponent));
+    return out + more + fmt::format("e{:+03}", exponent);
   }
   if (point <= 0) return "0." + std::string(static_cast<std::size_t>(-point), '0') + digits + more;
   if (count <= point) {
     if (!is_complete && count < point) {  // digits unknown before the point
-      return digits.substr(0, 1) + "." + digits.substr(1) + more + "e+" + std::to_string(point - 1);
+      return digits.substr(0, 1) + "." + digits.substr(1) + more +
+             fmt::format("e{:+03}", point - 1);
     }
     return digits + std::string(static_cast<std::size_t>(point - count), '0') + more;
   }

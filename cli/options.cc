@@ -20,7 +20,7 @@ constexpr std::array global_option_rows{
     OptionSpec{"--json", "", "print one JSON object (see docs/schema)"},
     OptionSpec{"--markdown", "", "print Markdown tables"},
     OptionSpec{"--output", "FILE",
-               "write the answer to FILE, whole or not at all; - is standard output (default -)"},
+               "write the answer to FILE, whole or not at all (default -: standard output)"},
     OptionSpec{"--quiet", "", "nothing on standard error but errors"},
     OptionSpec{
         "--progress", "",

@@ -63,8 +63,8 @@ apt_install() {
     -o DPkg::Lock::Timeout=600 $missing </dev/null
 }
 
-# configure PRESET ON|OFF : with or without tests; quiet unless it fails. OFF does not take the tests
-# away from a build that has them, because CMake would delete what they were built into.
+# configure PRESET ON|OFF : with or without tests; quiet unless it fails. OFF does not take the
+# tests away from a build that has them, because CMake would delete what they were built into.
 configure() {
   log=$root/build/$1.log
   cache=$root/build/$1/CMakeCache.txt

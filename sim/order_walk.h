@@ -23,11 +23,11 @@
 ///   Value exact(range, from_zero)  the sum of an OrderRange of one or more terms, rounded once;
 ///                              with from_zero, +0 counts as one of the terms
 ///
-/// The calls describe the tree completely: an addition whose right operand is one single term
-/// always goes through add_term, whatever item asked for it, so `blocks(1)` is `sequential`. (A
-/// lane with one term is a single term too; `lanes(W,U,init=zero)` makes it 0 + t, a partial sum,
-/// as registers that were cleared do.) An empty lane, accumulator, block or part is skipped. n = 0
-/// gives zero(). Requires check_length(order, n).
+/// The calls describe the tree completely. add_term is what an accumulator does with its next term,
+/// and what pairwise and halving do with a single term on the right. Accumulators are joined by
+/// add() even where they hold one term: a block, part or lane of one term is a partial sum, so
+/// under fused products `blocks(1)` rounds each product where `sequential` does not. An empty lane,
+/// accumulator, block or part is skipped. n = 0 gives zero(). Requires check_length(order, n).
 ///
 /// Nothing is allocated, except one table for a perm that stands over anything but the whole input.
 
@@ -72,16 +72,17 @@ class OrderWalk {
  private:
   /// The terms of a range as the parts of a join.
   struct Terms {
+    static constexpr bool are_terms = true;
     OrderWalk& walk;
     const OrderRange& range;
 
-    bool is_term(std::int64_t) const { return true; }
     std::int64_t term(std::int64_t i) const { return range.at(i); }
     Value value(std::int64_t i) const { return walk.ops_.first(range.at(i)); }
   };
 
   /// The lanes of a `lanes` item over `body` as the parts of a join.
   struct Lanes {
+    static constexpr bool are_terms = false;
     OrderWalk& walk;
     std::size_t depth;
     const OrderRange& body;
@@ -94,49 +95,23 @@ class OrderWalk {
       const std::int64_t length = first < body.count ? (body.count - 1 - first) / step + 1 : 0;
       return body.every(first, step, length);
     }
-    bool is_term(std::int64_t w) const {
-      if (w + walk.items_[depth].size < body.count) return false;  // a second term in this lane
-      return !walk.items_[depth].init_zero && walk.is_term(depth + 1, accumulator(w, 0));
-    }
-    std::int64_t term(std::int64_t w) const { return body.at(w); }
     Value value(std::int64_t w) const {
       const OrderItem& item = walk.items_[depth];
       Value sum = walk.inside(depth, accumulator(w, 0));
       for (std::int64_t u = 1; u < item.accumulators; ++u) {
         const OrderRange range = accumulator(w, u);
         if (range.count == 0) break;
-        sum = item.init_zero ? walk.ops_.add(sum, walk.inside(depth, range))
-                             : walk.sum_onto(sum, depth + 1, range);
+        sum = walk.ops_.add(sum, walk.inside(depth, range));
       }
       return sum;
     }
   };
 
-  /// True when the sum of `range` by the items from `depth` on is one bare term, range.at(0).
-  bool is_term(std::size_t depth, const OrderRange& range) const {
-    if (range.count != 1) return false;
-    for (; depth < item_count_; ++depth) {
-      const OrderItem& item = items_[depth];
-      if (item.init_zero || item.kind == OrderKind::exact) return false;
-      // A scalar tail never reaches the items inside.
-      if (item.kind == OrderKind::lanes && item.tail != LaneTail::masked && item.size > 1) {
-        return true;
-      }
-    }
-    return true;
-  }
-
-  /// sum + the sum of `range` by the items from `depth` on.
-  Value sum_onto(Value total, std::size_t depth, const OrderRange& range) {
-    if (is_term(depth, range)) return ops_.add_term(total, range.at(0));
-    return ops_.add(total, sum(depth, range));
-  }
-
   /// An accumulator of item `depth` over `range`, summed by what is inside the item.
   Value inside(std::size_t depth, const OrderRange& range) {
     const bool init_zero = items_[depth].init_zero;
     if (depth + 1 == item_count_) return sequential(range, init_zero);
-    if (init_zero) return sum_onto(ops_.zero(), depth + 1, range);
+    if (init_zero) return ops_.add(ops_.zero(), sum(depth + 1, range));
     return sum(depth + 1, range);
   }
 
@@ -160,11 +135,11 @@ class OrderWalk {
   Value consecutive(std::size_t depth, const OrderRange& range, std::int64_t length) {
     std::int64_t begin = length < range.count ? length : range.count;
     const OrderRange head = range.part(0, begin);
-    Value total =
-        items_[depth].init_zero ? sum_onto(ops_.zero(), depth + 1, head) : sum(depth + 1, head);
+    Value total = sum(depth + 1, head);
+    if (items_[depth].init_zero) total = ops_.add(ops_.zero(), total);
     for (; begin < range.count; begin += length) {
       const std::int64_t rest = range.count - begin;
-      total = sum_onto(total, depth + 1, range.part(begin, length < rest ? length : rest));
+      total = ops_.add(total, sum(depth + 1, range.part(begin, length < rest ? length : rest)));
     }
     return total;
   }
@@ -197,10 +172,9 @@ class OrderWalk {
     const OrderRange body = range.part(0, range.count - rest);
     const OrderRange tail = range.part(body.count, rest);
     if (body.count == 0) return sequential(tail, item.init_zero);
-    const Value joined = join_lanes(depth, body);
+    Value joined = join_lanes(depth, body);
     if (rest == 0) return joined;
     if (item.tail == LaneTail::scalar) return add_terms(joined, tail, 0);
-    // A rest means W > 1, hence at least two lanes: the joined lanes are never a single term.
     return ops_.add(sequential(tail, item.init_zero), joined);
   }
 
@@ -217,10 +191,7 @@ class OrderWalk {
         break;
     }
     Value total = parts.value(0);
-    for (std::int64_t w = 1; w < used; ++w) {
-      total =
-          parts.is_term(w) ? ops_.add_term(total, parts.term(w)) : ops_.add(total, parts.value(w));
-    }
+    for (std::int64_t w = 1; w < used; ++w) total = ops_.add(total, parts.value(w));
     return total;
   }
 
@@ -230,8 +201,8 @@ class OrderWalk {
     const auto half =
         static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count - 1)));
     const Value left = join_pairwise(parts, first, half);
-    if (count - half == 1 && parts.is_term(first + half)) {
-      return ops_.add_term(left, parts.term(first + half));
+    if constexpr (Parts::are_terms) {
+      if (count - half == 1) return ops_.add_term(left, parts.term(first + half));
     }
     return ops_.add(left, join_pairwise(parts, first + half, count - half));
   }
@@ -250,11 +221,11 @@ class OrderWalk {
   template <class Parts>
   Value halving_node(const Parts& parts, std::int64_t count, int level, std::int64_t i) {
     if (level == 0) return parts.value(i);
-    const Value left = halving_node(parts, count, level - 1, i);
+    Value left = halving_node(parts, count, level - 1, i);
     const std::int64_t partner = i + width(count, level);
     if (partner >= width(count, level - 1)) return left;  // the odd middle passes up
-    if (is_leaf(count, level - 1, partner) && parts.is_term(partner)) {
-      return ops_.add_term(left, parts.term(partner));
+    if constexpr (Parts::are_terms) {
+      if (is_leaf(count, level - 1, partner)) return ops_.add_term(left, parts.term(partner));
     }
     return ops_.add(left, halving_node(parts, count, level - 1, partner));
   }

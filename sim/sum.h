@@ -18,14 +18,12 @@ namespace kvsim {
 enum class Product : std::uint8_t {
   /// p is rounded to the accumulator format, then added: two roundings.
   rounded,
-  /// acc + p is one fused multiply-add, with one rounding. A term that starts a sum, stands alone
-  /// or
-  /// stands on the left of an addition is fma(a, b, +0).
+  /// An accumulator takes its next term by one fused multiply-add, with one rounding; its first term
+  /// is fma(a, b, +0). Accumulators are joined by plain additions.
   fused,
-  /// p stays exact until an addition, which is then rounded once: the two first products of a sum
+  /// p stays exact until an addition, which is then rounded once: the first two products of a sum
   /// give round(p0 + p1), later ones round(acc + p) as in `fused`. A single product that no
-  /// addition
-  /// follows is rounded at the end. Differs from `fused` only where a sum starts.
+  /// addition follows is rounded at the end. Differs from `fused` only where a sum starts.
   exact,
 };
 

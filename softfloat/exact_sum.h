@@ -77,39 +77,37 @@ class ExactAccumulator {
 
   /// The sum as a value before rounding: exact but for the sticky bit. Finite terms only.
   [[nodiscard]] constexpr Exact value(Rounding rounding = Rounding::ties_to_even) const {
-    std::array<std::int64_t, limbs> digit = limb_;
+    if (highest_ < 0) return zero_value(rounding);
+    std::array<std::int64_t, limbs> digit{};
+    const int end = carry_end();
+    for (int i = lowest_; i <= end; ++i) digit[index(i)] = limb_[index(i)];
     bool negative = false;
-    std::int64_t carry = propagate(digit);
-    if (carry < 0) {
+    if (propagate(digit, lowest_, end) < 0) {
       negative = true;
-      for (std::int64_t& d : digit) d = -d;
-      carry = propagate(digit);
+      for (int i = lowest_; i <= end; ++i) digit[index(i)] = -digit[index(i)];
+      propagate(digit, lowest_, end);
     }
-    int top = limbs - 1;
-    while (top >= 0 && digit[static_cast<std::size_t>(top)] == 0) --top;
-    if (top < 0) {
-      const bool mixed = any_nonzero_ || (positive_zero_ && negative_zero_);
-      const bool zero_is_negative = mixed ? rounding == Rounding::toward_negative : negative_zero_;
-      return {Class::zero, zero_is_negative, 0, 0};
-    }
+    int top = end;
+    while (top >= lowest_ && digit[index(top)] == 0) --top;
+    if (top < lowest_) return zero_value(rounding);
     // The four leading digits hold 97 to 128 bits; the digit below fills the significand up.
     uint128 significand = 0;
     const int lowest = top >= 3 ? top - 3 : 0;
     for (int i = top; i >= lowest; --i) {
-      significand = (significand << 32) | static_cast<uint128>(digit[static_cast<std::size_t>(i)]);
+      significand = (significand << 32) | static_cast<uint128>(digit[index(i)]);
     }
     int lsb_exponent = 32 * lowest - bias;
     int next = lowest - 1;
     bool sticky = false;
     if (next >= 0) {
       const int room = leading_zeros(significand);
-      const auto below = static_cast<std::uint64_t>(digit[static_cast<std::size_t>(next)]);
+      const auto below = static_cast<std::uint64_t>(digit[index(next)]);
       significand = (significand << room) | uint128{below >> (32 - room)};
       sticky = (below & ((std::uint64_t{1} << (32 - room)) - 1)) != 0;
       lsb_exponent -= room;
       --next;
     }
-    for (; next >= 0 && !sticky; --next) sticky = digit[static_cast<std::size_t>(next)] != 0;
+    for (; next >= lowest_ && !sticky; --next) sticky = digit[index(next)] != 0;
     return make_exact(negative, significand, lsb_exponent, sticky);
   }
 
@@ -141,46 +139,69 @@ class ExactAccumulator {
   constexpr void note_zero(bool negative) { (negative ? negative_zero_ : positive_zero_) = true; }
 
   constexpr void add_magnitude(bool negative, uint128 magnitude, int lsb_exponent) {
-    any_nonzero_ = true;
-    if (++pending_ == max_pending) {
-      limb_[limbs - 1] += propagate(limb_) * (std::int64_t{1} << 32);
-      pending_ = 0;
-    }
+    if (++pending_ == max_pending) settle();
     const int position = lsb_exponent + bias;
-    auto index = static_cast<std::size_t>(position >> 5);
+    int i = position >> 5;
+    if (i < lowest_) lowest_ = i;
     const int shift = position & 31;
     const auto low = static_cast<std::uint64_t>(magnitude) << shift;
     const uint128 rest = magnitude >> (64 - shift);
     const std::int64_t sign = negative ? -1 : 1;
-    limb_[index++] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
-    limb_[index++] += sign * static_cast<std::int64_t>(low >> 32);
+    limb_[index(i++)] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
+    limb_[index(i)] += sign * static_cast<std::int64_t>(low >> 32);
     for (uint128 part = rest; part != 0; part >>= 32) {
-      limb_[index++] +=
+      limb_[index(++i)] +=
           sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(part) & 0xffffffffu);
     }
+    if (i > highest_) highest_ = i;
   }
 
-  /// Brings every limb into [0, 2^32) and returns what is carried out at the top (−1 for a negative
-  /// number in this two's-complement-like form).
-  static constexpr std::int64_t propagate(std::array<std::int64_t, limbs>& digit) {
+  static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  /// The limb that takes the last carries: a limb of max_pending additions carries into two more.
+  [[nodiscard]] constexpr int carry_end() const {
+    return highest_ + 2 < limbs ? highest_ + 2 : limbs - 1;
+  }
+
+  /// Moves the carries up, so that the limbs have room for max_pending more additions.
+  constexpr void settle() {
+    const int end = carry_end();
+    const std::int64_t carry = propagate(limb_, lowest_, end);
+    limb_[index(end)] += carry * (std::int64_t{1} << 32);
+    highest_ = end;
+    pending_ = 0;
+  }
+
+  /// Brings the limbs from `begin` to `end` into [0, 2^32) and returns what is carried out at the
+  /// top: −1 for a negative number, which the limbs then hold in two's complement.
+  static constexpr std::int64_t propagate(std::array<std::int64_t, limbs>& digit, int begin,
+                                          int end) {
     std::int64_t carry = 0;
-    for (std::int64_t& d : digit) {
-      const std::int64_t sum = d + carry;
-      d = sum & 0xffffffff;
-      carry = (sum - d) / (std::int64_t{1} << 32);
+    for (int i = begin; i <= end; ++i) {
+      const std::int64_t sum = digit[index(i)] + carry;
+      digit[index(i)] = sum & 0xffffffff;
+      carry = sum >> 32;
     }
     return carry;
   }
 
+  /// The zero that stands for a sum without a nonzero rest.
+  [[nodiscard]] constexpr Exact zero_value(Rounding rounding) const {
+    const bool mixed = highest_ >= 0 || (positive_zero_ && negative_zero_);
+    const bool negative = mixed ? rounding == Rounding::toward_negative : negative_zero_;
+    return {Class::zero, negative, 0, 0};
+  }
+
   std::array<std::int64_t, limbs> limb_{};
-  int pending_ = 0;
+  int lowest_ = limbs;  // the limbs that any term has touched
+  int highest_ = -1;
+  int pending_ = 0;  // additions since the carries were moved up
   bool nan_ = false;
   bool invalid_ = false;
   bool positive_infinity_ = false;
   bool negative_infinity_ = false;
   bool positive_zero_ = false;
   bool negative_zero_ = false;
-  bool any_nonzero_ = false;
 };
 
 /// Σ a[i] of codes of one format, rounded once to `to`.

@@ -56,7 +56,8 @@ struct FusedSum {
   static constexpr int no_zero_exponent = std::numeric_limits<int>::min() / 2;
 
   int fraction_bits = 25;  ///< F, 0…60: bits kept below the unit of the largest exponent
-  int zero_exponent = no_zero_exponent;  ///< the exponent of a zero term in the alignment
+  /// A lower bound of the largest exponent: the exponent with which a zero addend takes part.
+  int zero_exponent = no_zero_exponent;
   Format output{8, 24, 127};
   /// Rounding of the one conversion; the units that truncate overflow to infinity nevertheless.
   Mode mode{.rounding = Rounding::toward_zero, .overflow = Overflow::infinity};

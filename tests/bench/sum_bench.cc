@@ -190,17 +190,17 @@ constexpr const char* bare_half_name = "bare AVX512-FP16, 4 vectors";
 
 std::string engine_name(SimdLevel level) { return fmt::format("engine {}", simd_level_name(level)); }
 
-void register_all() {
-  for (const BareLoop& loop : bare_loops()) {
-    benchmark::RegisterBenchmark(loop.name, run_bare, loop);
-  }
-  if (const BareHalfLoop loop = bare_half_loop()) {
-    benchmark::RegisterBenchmark(bare_half_name, run_bare_half, loop);
-  }
-  const auto engine = [](const std::string& name, const ColumnsProblem& problem, SimdLevel level,
-                         bool bounds) {
-    benchmark::RegisterBenchmark(name.c_str(), run_engine, problem, level, bounds);
+/// Registers every benchmark; returns their names in the order of the last table.
+std::vector<std::string> register_all() {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name, auto&&... arguments) {
+    benchmark::RegisterBenchmark(name.c_str(), arguments...);
+    names.push_back(name);
   };
+  for (const BareLoop& loop : bare_loops()) add(loop.name, run_bare, loop);
+  if (const BareHalfLoop loop = bare_half_loop()) add(bare_half_name, run_bare_half, loop);
+  const auto engine = [&](const std::string& name, const ColumnsProblem& problem, SimdLevel level,
+                          bool bounds) { add(name, run_engine, problem, level, bounds); };
   const ColumnsProblem half = engine_problem("sequential", Product::rounded, binary16, binary16);
   for (const SimdLevel level : list_simd_levels()) engine(engine_name(level), half, level, false);
   const SimdLevel best = best_simd_level();
@@ -217,8 +217,9 @@ void register_all() {
          engine_problem("sequential", Product::rounded, binary16, softfloat::bfloat16), best, false);
   engine("engine, e8m13 accumulator",
          engine_problem("sequential", Product::rounded, binary16, softfloat::e8m13), best, false);
-  benchmark::RegisterBenchmark("softfloat, scalar", run_softfloat);
-  benchmark::RegisterBenchmark("MPFR, 11 bits", run_mpfr);
+  add("softfloat, scalar", run_softfloat);
+  add("MPFR, 11 bits", run_mpfr);
+  return names;
 }
 
 /// Google Benchmark's table, and the medians for the ratios.
@@ -237,7 +238,7 @@ class MedianReporter : public benchmark::ConsoleReporter {
 
   [[nodiscard]] bool failed() const { return failed_; }
 
-  void print_ratios() const {
+  void print_ratios(const std::vector<std::string>& names) const {
     std::map<std::string, double> best_bare;  // by level
     for (const BareLoop& loop : bare_loops()) {
       const auto found = nanoseconds_.find(loop.name);
@@ -249,7 +250,10 @@ class MedianReporter : public benchmark::ConsoleReporter {
                columns, terms);
     fmt::print("| {:32} | {:>9} | {:>19} |\n", "", "ns", "÷ fastest bare loop");
     fmt::print("|{:-<34}|{:->11}|{:->21}|\n", "", ":", ":");
-    for (const auto& [name, time] : nanoseconds_) {
+    for (const std::string& name : names) {
+      const auto found = nanoseconds_.find(name);
+      if (found == nanoseconds_.end()) continue;  // left out by --benchmark_filter
+      const double time = found->second;
       std::string level(simd_level_name(best_simd_level()));
       for (const SimdLevel l : list_simd_levels()) {
         if (name == engine_name(l)) level = simd_level_name(l);
@@ -293,10 +297,10 @@ int run(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
 
   if (!same_bits()) return 1;
-  register_all();
+  const std::vector<std::string> names = register_all();
   MedianReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
-  reporter.print_ratios();
+  reporter.print_ratios(names);
   return reporter.failed() ? 1 : 0;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 
-// Rounding in lanes on all 2^32 floats, at every SIMD level. The oracle is the definition of rounding
-// to nearest: between two neighbours of the format, everything below their midpoint goes down,
-// everything above goes up, the midpoint goes to the code whose last bit is 0. Midpoints are exact in
-// double. It shares nothing with the lanes or with softfloat's rounding; softfloat::convert() is
-// compared with it where it can go wrong, at every midpoint and the floats beside it.
+// Rounding in lanes on all 2^32 floats, at every SIMD level. The oracle is the definition of
+// rounding to nearest: between two neighbours of the format, everything below their midpoint goes
+// down, everything above goes up, the midpoint goes to the code whose last bit is 0. Midpoints are
+// exact in double. It shares nothing with the lanes or with softfloat's rounding;
+// softfloat::convert() is compared with it where it can go wrong, at every midpoint and the floats
+// beside it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ using softfloat::Format;
 constexpr std::uint32_t infinity_code = 0x7f800000;
 constexpr std::uint32_t canonical_nan = 0x7fc00000;
 constexpr std::uint32_t sign_bit = 0x80000000;
-constexpr std::uint32_t chunk = 1U << 20;
+constexpr std::uint32_t chunk = 1U << 14;  // its buffers stay in the cache
 
 std::uint32_t code_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 
@@ -107,7 +108,8 @@ int check_chunk(const Format& format, std::uint32_t first, const std::vector<Sim
   std::vector<float> out(chunk);
   std::vector<std::uint32_t> expected(chunk);
   int failures = 0;
-  const auto fail = [&](const char* who, std::uint32_t code, std::uint32_t got, std::uint32_t want) {
+  const auto fail = [&](const char* who, std::uint32_t code, std::uint32_t got,
+                        std::uint32_t want) {
     if (++failures > 3) return;
     ADD_FAILURE() << softfloat::format_name(format) << ", " << who << std::hex << ": float 0x"
                   << code << " gives 0x" << got << ", expected 0x" << want;
@@ -119,8 +121,9 @@ int check_chunk(const Format& format, std::uint32_t first, const std::vector<Sim
     if (!oracle.is_midpoint(code) || code == 0) continue;
     for (const std::uint32_t near : {code - 1, code, code + 1}) {
       const Bits bits = softfloat::convert(format, softfloat::binary32, near).bits;
-      const std::uint32_t got =
-          softfloat::is_nan(format, bits) ? canonical_nan : code_of(softfloat::to_float(format, bits));
+      const std::uint32_t got = softfloat::is_nan(format, bits)
+                                    ? canonical_nan
+                                    : code_of(softfloat::to_float(format, bits));
       Oracle beside(format, near);
       if (const std::uint32_t want = beside.round(near); got != want) {
         fail("softfloat", near, got, want);
@@ -166,12 +169,12 @@ TEST_P(EngineSweep, RoundsAllFloats) {
   for (std::thread& thread : threads) thread.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formats, EngineSweep,
-    testing::Values(softfloat::binary16, softfloat::bfloat16, softfloat::e4m3, softfloat::e8m13),
-    [](const testing::TestParamInfo<Format>& format) {
-      return std::string(softfloat::format_name(format.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Formats, EngineSweep,
+                         testing::Values(softfloat::binary16, softfloat::bfloat16, softfloat::e4m3,
+                                         softfloat::e8m13),
+                         [](const testing::TestParamInfo<Format>& format) {
+                           return std::string(softfloat::format_name(format.param));
+                         });
 
 }  // namespace
 }  // namespace kvsim

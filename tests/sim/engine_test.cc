@@ -71,19 +71,27 @@ std::string permutation_of(Random& random, std::int64_t n) {
 
 std::string random_order(Random& random, std::int64_t n) {
   const auto number = [&](std::int64_t high) { return std::to_string(random.from(1, high)); };
-  const std::vector<std::string> leaves{"sequential", "sequential(init=zero)", "pairwise",
-                                        "halving", "reverse", "exact", "pairwise(init=zero)"};
+  const std::vector<std::string> leaves{
+      "sequential", "sequential(init=zero)", "pairwise", "halving", "reverse",
+      "exact",      "pairwise(init=zero)"};
   const std::vector<std::string> joins{"", ",join=halving", ",join=sequential"};
   const std::vector<std::string> tails{"", ",tail=scalar", ",tail=scalar-first", ",init=zero"};
   std::string text;
   if (n > 0 && n < 40 && random.below(4) == 0) text = permutation_of(random, n) + "/";
   for (std::int64_t depth = random.below(3); depth > 0; --depth) {
     switch (random.below(4)) {
-      case 0: text += "blocks(" + number(40) + ")/"; break;
-      case 1: text += "split(" + number(9) + ")/"; break;
-      case 2: text += "reverse/"; break;
+      case 0:
+        text += "blocks(" + number(40) + ")/";
+        break;
+      case 1:
+        text += "split(" + number(9) + ")/";
+        break;
+      case 2:
+        text += "reverse/";
+        break;
       default:
-        text += "lanes(" + number(17) + "," + number(4) + random.pick(joins) + random.pick(tails) + ")/";
+        text += "lanes(" + number(17) + "," + number(4) + random.pick(joins) + random.pick(tails) +
+                ")/";
         break;
     }
   }
@@ -100,10 +108,17 @@ Bits random_code(Random& random, const Format& f, Taste taste) {
   std::int64_t field = f.bias - 2 + random.below(5);
   Bits significand = trailing;
   switch (taste) {
-    case Taste::ordinary: break;
-    case Taste::few_bits: significand &= ~(f.trailing_mask() >> 2); break;
-    case Taste::tiny: field = random.below(f.bias / 2 + 3); break;
-    case Taste::huge: field = top - 1 - random.below(top / 2 + 1); break;
+    case Taste::ordinary:
+      break;
+    case Taste::few_bits:
+      significand &= ~(f.trailing_mask() >> 2);
+      break;
+    case Taste::tiny:
+      field = random.below(f.bias / 2 + 3);
+      break;
+    case Taste::huge:
+      field = top - 1 - random.below(top / 2 + 1);
+      break;
     case Taste::anything: {
       const Bits code = random.bits() & f.code_mask();
       if (random.below(20) != 0) return code;
@@ -170,9 +185,8 @@ std::vector<Bits> column_of(const Case& c, std::int64_t j) {
 std::vector<std::uint32_t> expected_of(const Case& c) {
   std::vector<std::uint32_t> expected;
   for (std::int64_t j = 0; j < c.problem.columns; ++j) {
-    const softfloat::Rounded sum =
-        sum_products(c.problem.order, c.problem.product, c.problem.input, c.problem.accumulator,
-                     c.a_codes, column_of(c, j));
+    const softfloat::Rounded sum = sum_products(c.problem.order, c.problem.product, c.problem.input,
+                                                c.problem.accumulator, c.a_codes, column_of(c, j));
     expected.push_back(float_code(c.problem.accumulator, sum.bits));
   }
   return expected;
@@ -188,9 +202,9 @@ bool agrees(const Case& c, const std::vector<std::uint32_t>& expected, int threa
     EXPECT_TRUE(done.has_value()) << done.error().message;
     for (std::size_t j = 0; j < out.size(); ++j) {
       const auto code = static_cast<std::uint32_t>(softfloat::from_float(out[j]));
-      EXPECT_EQ(code, expected[j]) << std::hex << c.name << std::dec << ", column " << j << " of "
-                                   << out.size() << ", " << simd_level_name(level) << ", "
-                                   << threads << " threads";
+      EXPECT_EQ(code, expected[j])
+          << std::hex << c.name << std::dec << ", column " << j << " of " << out.size() << ", "
+          << simd_level_name(level) << ", " << threads << " threads";
       if (code != expected[j]) return false;
     }
   }
@@ -225,8 +239,8 @@ TEST(Engine, EqualsTheReferenceForAllFormatsOrdersAndLevels) {
   });
 }
 
-// The formats that people use, with the shapes that meet every path: blocks, single vectors, too few
-// columns for a vector, and several threads.
+// The formats that people use, with the shapes that meet every path: blocks, single vectors, too
+// few columns for a vector, and several threads.
 TEST(Engine, EqualsTheReferenceForLongSumsAndManyColumns) {
   using softfloat::bfloat16;
   using softfloat::binary16;
@@ -259,7 +273,8 @@ double error_of(const Case& c, std::int64_t j, float out) {
     sum.add_product(c.problem.input, c.a_codes[k], c.problem.input, column[k]);
   }
   sum.add(-static_cast<double>(out));
-  const double error = softfloat::to_double(softfloat::binary64, sum.round(softfloat::binary64).bits);
+  const double error =
+      softfloat::to_double(softfloat::binary64, sum.round(softfloat::binary64).bits);
   return std::nextafter(std::fabs(error), HUGE_VAL);
 }
 
@@ -292,7 +307,8 @@ TEST(Engine, RunningBoundHolds) {
         if (!std::isfinite(bound[j])) continue;
         const auto column = static_cast<std::int64_t>(j);
         const double error = error_of(c, column, out[j]);
-        const double least = std::nextafter(0.0, 1.0);  // error_of() rounds an exact zero up to this
+        const double least =
+            std::nextafter(0.0, 1.0);  // error_of() rounds an exact zero up to this
         ASSERT_LE(error, std::max(bound[j], least)) << c.name << ", column " << j;
         if (bound[j] > 0) largest_ratio = std::max(largest_ratio, error / bound[j]);
         // Each partial sum is at most the sum of magnitudes, but for its own roundings.
@@ -330,9 +346,9 @@ TEST(Engine, RoundsFloatsAsSoftfloatConverts) {
   Random random(4);
   std::vector<float> values;
   for (std::uint32_t high = 0; high <= 0xffff; ++high) {
-    for (const std::uint32_t low : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU, 0x1000U,
-                                    0x3000U, 0x0fffU, 0x1001U, 0x0200U, 0x0600U, 0x01ffU,
-                                    static_cast<std::uint32_t>(random.below(0x10000))}) {
+    for (const std::uint32_t low :
+         {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU, 0x1000U, 0x3000U, 0x0fffU, 0x1001U,
+          0x0200U, 0x0600U, 0x01ffU, static_cast<std::uint32_t>(random.below(0x10000))}) {
       values.push_back(std::bit_cast<float>((high << 16) | low));
     }
   }

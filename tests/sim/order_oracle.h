@@ -19,9 +19,10 @@ namespace order_oracle {
 struct Tree;
 using Node = std::shared_ptr<const Tree>;
 
-/// A term, +0, a rounded addition of two trees, or an exact sum of terms.
+/// A term, +0, a rounded addition of two trees, an exact sum of terms, or the partial sum of an
+/// accumulator that has seen a single term (`left`).
 struct Tree {
-  enum class Kind : std::uint8_t { term, zero, addition, exact };
+  enum class Kind : std::uint8_t { term, zero, addition, exact, partial_sum };
   Kind kind = Kind::zero;
   std::int64_t term = 0;
   Node left;
@@ -38,8 +39,16 @@ inline Node plus(Node left, Node right) {
       Tree{Tree::Kind::addition, 0, std::move(left), std::move(right), {}});
 }
 
+/// What an accumulator holds once its terms are added up to `sum`.
+inline Node accumulated(Node sum) {
+  if (sum->kind != Tree::Kind::term) return sum;
+  return std::make_shared<Tree>(Tree{Tree::Kind::partial_sum, 0, std::move(sum), {}, {}});
+}
+
 inline std::string draw(const Node& node) {
   switch (node->kind) {
+    case Tree::Kind::partial_sum:
+      return draw(node->left);
     case Tree::Kind::term:
       return std::to_string(node->term);
     case Tree::Kind::zero:
@@ -77,6 +86,7 @@ struct Spec {
 
 inline std::string text(const Spec& spec) {
   std::vector<std::string> arguments;
+  arguments.reserve(spec.numbers.size() + 3);
   for (const std::int64_t number : spec.numbers) arguments.push_back(std::to_string(number));
   if (spec.join != "pairwise") arguments.push_back("join=" + spec.join);
   if (spec.tail != "masked") arguments.push_back("tail=" + spec.tail);
@@ -108,6 +118,7 @@ inline Node join_nodes(const std::string& how, std::vector<Node> nodes) {
   while (nodes.size() > 1) {  // halving
     const std::size_t half = (nodes.size() + 1) / 2;
     std::vector<Node> next;
+    next.reserve(half);
     for (std::size_t i = 0; i < half; ++i) {
       next.push_back(i + half < nodes.size() ? plus(nodes[i], nodes[i + half]) : nodes[i]);
     }
@@ -134,7 +145,7 @@ inline Node accumulate(const std::vector<Spec>& specs, std::size_t depth, const 
                      (specs[depth + 1].word == "sequential" && !specs[depth + 1].init);
   if (plain) return add_up(terms, specs[depth].init);
   const Node inner = build(specs, depth + 1, terms);
-  return specs[depth].init ? plus(zero(), inner) : inner;
+  return specs[depth].init ? plus(zero(), accumulated(inner)) : inner;
 }
 
 inline Node build_lanes(const std::vector<Spec>& specs, std::size_t depth, const Terms& terms) {
@@ -150,7 +161,7 @@ inline Node build_lanes(const std::vector<Spec>& specs, std::size_t depth, const
   for (const std::vector<Terms>& lane : cells) {
     std::vector<Node> sums;
     for (const Terms& cell : lane) {
-      if (!cell.empty()) sums.push_back(accumulate(specs, depth, cell));
+      if (!cell.empty()) sums.push_back(accumulated(accumulate(specs, depth, cell)));
     }
     if (!sums.empty()) lanes.push_back(join_nodes("sequential", sums));
   }
@@ -192,7 +203,7 @@ inline Node build(const std::vector<Spec>& specs, std::size_t depth, const Terms
     for (std::size_t i = 0; i < terms.size(); ++i) {
       group.push_back(terms[i]);
       if (group.size() == length || i + 1 == terms.size()) {
-        nodes.push_back(build(specs, depth + 1, group));
+        nodes.push_back(accumulated(build(specs, depth + 1, group)));
         group.clear();
       }
     }
@@ -218,6 +229,7 @@ inline bool all_groups_have(const Node& node, std::size_t length) {
     case Tree::Kind::addition:
       return all_groups_have(node->left, length) && all_groups_have(node->right, length);
     case Tree::Kind::term:
+    case Tree::Kind::partial_sum:
       return false;  // a scalar tail: no group at all
     case Tree::Kind::zero:
       break;

@@ -53,8 +53,8 @@ const ErrorSummary& control(const PredictReport& report, std::string_view name) 
   throw std::logic_error("control missing");
 }
 
-// Rounding once to binary16: mean relative error 1.76e-4 and relative L2 2.0e-4 to 2.1e-4 for numbers
-// whose logarithms are spread evenly, whatever the number of keys.
+// Rounding once to binary16: mean relative error 1.76e-4 and relative L2 2.0e-4 to 2.1e-4 for
+// numbers whose logarithms are spread evenly, whatever the number of keys.
 TEST(Predict, OutputRoundedOnceIsFlatInLength) {
   for (const std::int64_t kv_len : {16, 128, 512}) {
     const AttentionShape shape{

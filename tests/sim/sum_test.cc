@@ -46,6 +46,30 @@ Order order_of(const std::string& text) { return parse_order(text).value(); }
 
 Bits bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
+// ---------------------------------------------------------------- written out by hand
+
+// (1 + 2^-23)² = 1 + 2^-22 + 2^-46 needs more than 24 bits; what an addition sees of it shows
+// whether the product was rounded first.
+TEST(Sum, FusedAdditionsHappenInsideAccumulatorsOnly) {
+  const std::vector<Bits> a = {bits_of(-1.0F), bits_of(1.0F + 0x1p-24F * 2)};
+  const std::vector<Bits> b = {bits_of(1.0F), bits_of(1.0F + 0x1p-24F * 2)};
+  const auto sum = [&](const char* order, Product product) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(
+        sum_products(order_of(order), product, binary32, binary32, a, b).bits));
+  };
+  const float exact = 0x1p-22F + 0x1p-46F;  // (1 + 2^-23)² − 1
+  const float from_rounded = 0x1p-22F;
+  for (const char* fuses : {"sequential", "pairwise", "halving", "lanes(1,1)", "blocks(2)"}) {
+    EXPECT_EQ(sum(fuses, Product::fused), exact) << fuses;
+  }
+  for (const char* joins : {"blocks(1)", "split(2)", "lanes(2,1)", "lanes(1,2)",
+                            "lanes(2,1,join=sequential)", "lanes(2,1,join=halving)"}) {
+    EXPECT_EQ(sum(joins, Product::fused), from_rounded) << joins;
+  }
+  EXPECT_EQ(sum("lanes(2,1)", Product::exact), exact);
+  EXPECT_EQ(sum("sequential", Product::rounded), from_rounded);
+}
+
 // ---------------------------------------------------------------- the host's float
 
 struct Floats {
@@ -63,6 +87,7 @@ float host_product(const Floats& terms, std::int64_t i, Product product) {
 float host_sum(const Node& node, const Floats& terms, Product product) {
   if (node->kind == Tree::Kind::zero) return 0.0F;
   if (node->kind == Tree::Kind::term) return host_product(terms, node->term, product);
+  if (node->kind == Tree::Kind::partial_sum) return host_sum(node->left, terms, product);
   const float left = host_sum(node->left, terms, product);
   if (product == Product::fused && node->right->kind == Tree::Kind::term) {
     const auto k = static_cast<std::size_t>(node->right->term);
@@ -157,6 +182,8 @@ struct FixedPoint {
         }
         return round(sum);
       }
+      case Tree::Kind::partial_sum:
+        return value(node->left);
       case Tree::Kind::addition:
         break;
     }
@@ -260,10 +287,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 Rounded sum32(const std::string& order, Product product, const std::vector<float>& a,
               const std::vector<float>& b, const Mode& mode = {}) {
-  std::vector<Bits> x;
-  std::vector<Bits> y;
-  for (const float value : a) x.push_back(bits_of(value));
-  for (const float value : b) y.push_back(bits_of(value));
+  std::vector<Bits> x(a.size());
+  std::vector<Bits> y(b.size());
+  std::transform(a.begin(), a.end(), x.begin(), bits_of);
+  std::transform(b.begin(), b.end(), y.begin(), bits_of);
   return sum_products(order_of(order), product, binary32, binary32, x, y, mode);
 }
 

@@ -22,7 +22,8 @@ double value(const Operand& o) {
   double magnitude = 0;
   if (o.kind == Kind::nan) return NAN;
   if (o.kind == Kind::infinite) magnitude = INFINITY;
-  if (o.kind == Kind::finite) magnitude = std::ldexp(static_cast<double>(o.significand), o.exponent);
+  if (o.kind == Kind::finite)
+    magnitude = std::ldexp(static_cast<double>(o.significand), o.exponent);
   return o.negative ? -magnitude : magnitude;
 }
 
@@ -152,8 +153,7 @@ TEST(Comparison, ReachesHostNumbersExactly) {
         continue;
       }
       ASSERT_EQ(from_double(to_double(f, a)), from_double(want)) << describe(f, a);
-      ASSERT_EQ(from_float(to_float(f, a)), from_float(static_cast<float>(want)))
-          << describe(f, a);
+      ASSERT_EQ(from_float(to_float(f, a)), from_float(static_cast<float>(want))) << describe(f, a);
     }
   }
 }

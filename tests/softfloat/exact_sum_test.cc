@@ -30,7 +30,8 @@ Exact defined_dot(const Format& f, std::span<const Bits> a, std::span<const Bits
   bool zeros = true, positive_zero = a.empty(), negative_zero = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const Operand x = decode(f, a[i]);
-    const Operand y = b.empty() ? Operand{Kind::finite, false, false, false, 1, 0} : decode(f, b[i]);
+    const Operand y =
+        b.empty() ? Operand{Kind::finite, false, false, false, 1, 0} : decode(f, b[i]);
     const bool negative = x.negative != y.negative;
     if (x.kind == Kind::nan || y.kind == Kind::nan) {
       nan = true;
@@ -85,8 +86,8 @@ void expect_dot(const Format& f, const std::vector<Bits>& a, const std::vector<B
   const Exact exact = defined_dot(f, a, b);
   for (const NamedFormat& row : formats()) {
     for (const Mode& mode : modes) {
-      const Rounded got = b.empty() ? exact_sum(f, a, row.format, mode)
-                                    : exact_dot(f, a, b, row.format, mode);
+      const Rounded got =
+          b.empty() ? exact_sum(f, a, row.format, mode) : exact_dot(f, a, b, row.format, mode);
       const Rounded want = round(exact, row.format, mode);
       ASSERT_TRUE(got == want) << a.size() << " terms of " << format_name(f) << " to " << row.name
                                << ": got " << describe(row.format, got.bits) << ", want "

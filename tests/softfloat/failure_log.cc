@@ -65,9 +65,15 @@ std::string describe(const Format& format, Bits bits) {
   const Operand o = decode(format, bits);
   std::string number;
   switch (o.kind) {
-    case Kind::zero: number = o.negative ? "-0x0p+0" : "0x0p+0"; break;
-    case Kind::infinite: number = o.negative ? "-inf" : "inf"; break;
-    case Kind::nan: number = "nan"; break;
+    case Kind::zero:
+      number = o.negative ? "-0x0p+0" : "0x0p+0";
+      break;
+    case Kind::infinite:
+      number = o.negative ? "-inf" : "inf";
+      break;
+    case Kind::nan:
+      number = "nan";
+      break;
     case Kind::finite: {
       const double value = std::ldexp(static_cast<double>(o.significand), o.exponent);
       number = fmt::format("{:a}", o.negative ? -value : value);

@@ -123,10 +123,12 @@ TEST(FusedSum, FollowsItsDefinition) {
         std::vector<Term> defined;
         const std::uint64_t length = (word >> 32) % 33;
         const bool finite = (word >> 40) % 4 != 0, near_one = (word >> 42) % 2 == 0;
-        const auto draw = [&](const RandomOperands& random, const Format& f, std::uint64_t counter) {
+        const auto draw = [&](const RandomOperands& random, const Format& f,
+                              std::uint64_t counter) {
           Bits bits = random(counter);
           if (near_one) {  // many terms that overlap and cancel
-            bits = (bits & ~(limits(f).infinity)) | (Bits{f.bias / 2U + counter % 3} << (f.precision - 1));
+            bits = (bits & ~(limits(f).infinity)) |
+                   (Bits{f.bias / 2U + counter % 3} << (f.precision - 1));
           }
           const Kind kind = decode(f, bits).kind;
           return finite && (kind == Kind::nan || kind == Kind::infinite) ? counter % 2 : bits;
@@ -145,9 +147,9 @@ TEST(FusedSum, FollowsItsDefinition) {
         }
         const Rounded got = fused_sum(terms, sum), want = defined_sum(defined, sum);
         ASSERT_TRUE(got == want) << format_name(input) << " to " << format_name(output) << " case "
-                                 << i << ", " << terms.size() << " terms, F "
-                                 << sum.fraction_bits << ": got " << describe(output, got.bits)
-                                 << ", want " << describe(output, want.bits);
+                                 << i << ", " << terms.size() << " terms, F " << sum.fraction_bits
+                                 << ": got " << describe(output, got.bits) << ", want "
+                                 << describe(output, want.bits);
       }
     }
   }

@@ -59,7 +59,8 @@ std::uint16_t to_binary16(float x) {
   const std::uint64_t half = std::uint64_t{1} << (drop - 1);
   std::uint64_t kept = significand >> drop;
   if (rest > half || (rest == half && kept % 2 != 0)) ++kept;
-  const std::uint64_t code = field > 112 ? kept + (static_cast<std::uint64_t>(field - 113) << 10) : kept;
+  const std::uint64_t code =
+      field > 112 ? kept + (static_cast<std::uint64_t>(field - 113) << 10) : kept;
   return static_cast<std::uint16_t>(sign | code);
 }
 
@@ -95,7 +96,8 @@ void bfloat16_mul(std::uint16_t a, std::uint16_t* row) {
     // Below 2^-126: in units of 2^-133, rounded to an integer by the addition of 2^52.
     const double shifted = (magnitude < 0x1p-126 ? magnitude : 0.0) * 0x1p133 + 0x1p52;
     const auto units = static_cast<std::uint16_t>(std::bit_cast<std::uint64_t>(shifted));
-    const auto sign = static_cast<std::uint16_t>((std::bit_cast<std::uint64_t>(product) >> 48) & 0x8000);
+    const auto sign =
+        static_cast<std::uint16_t>((std::bit_cast<std::uint64_t>(product) >> 48) & 0x8000);
     row[b] = magnitude < 0x1p-126 ? static_cast<std::uint16_t>(sign | units) : normal;
   }
 }
@@ -116,7 +118,7 @@ __attribute__((target("avx,f16c"))) void binary16_row_f16c(std::uint16_t a, std:
 
 template <bool multiply>
 __attribute__((target("avx512f,avx512bw,avx512fp16"))) void binary16_row_fp16(std::uint16_t a,
-                                                                            std::uint16_t* row) {
+                                                                              std::uint16_t* row) {
   alignas(64) std::array<std::uint16_t, 32> codes{};
   for (std::size_t i = 0; i < 32; ++i) codes[i] = static_cast<std::uint16_t>(i);
   const __m512h x = _mm512_castsi512_ph(_mm512_set1_epi16(static_cast<short>(a)));

@@ -74,7 +74,8 @@ inline Exact integer_fma(const Operand& x, const Operand& y, const Operand& z) {
 /// Every code of a format, decoded.
 inline std::vector<Operand> decode_all(const Format& format) {
   std::vector<Operand> table;
-  const Bits count = Bits{1} << (format.exponent_bits + format.precision - (format.has_sign ? 0 : 1));
+  const Bits count =
+      Bits{1} << (format.exponent_bits + format.precision - (format.has_sign ? 0 : 1));
   for (Bits a = 0; a < count; ++a) table.push_back(decode(format, a));
   return table;
 }

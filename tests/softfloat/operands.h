@@ -20,9 +20,8 @@ inline std::vector<Bits> exponent_patterns(const Format& f) {
   const int top = (1 << f.exponent_bits) - 1;
   const int p = f.precision, bias = f.bias;
   std::vector<Bits> fields;
-  for (const int field :
-       {0, 1, 2, p, bias - p - 1, bias - p, bias - 2, bias - 1, bias, bias + 1, bias + 2,
-        bias + p - 1, bias + p, bias + p + 1, top - 2, top - 1, top}) {
+  for (const int field : {0, 1, 2, p, bias - p - 1, bias - p, bias - 2, bias - 1, bias, bias + 1,
+                          bias + 2, bias + p - 1, bias + p, bias + p + 1, top - 2, top - 1, top}) {
     if (field >= 0 && field <= top) fields.push_back(static_cast<Bits>(field));
   }
   return fields;
@@ -51,7 +50,8 @@ inline std::vector<Bits> operand_patterns(const Format& f, int level) {
   for (const Bits sign : {Bits{0}, Bits{1}}) {
     for (const Bits field : exponent_patterns(f)) {
       for (const Bits significand : significand_patterns(f, level)) {
-        operands.push_back((((sign << f.exponent_bits) | field) << (f.precision - 1)) | significand);
+        operands.push_back((((sign << f.exponent_bits) | field) << (f.precision - 1)) |
+                           significand);
       }
     }
   }
@@ -75,9 +75,8 @@ class RandomOperands {
     Bits code = word & mask;
     if (choice % 8 == 0) return code;
     const Bits low = (Bits{1} << trailing) - 1;
-    const Bits significand = (choice >> 8) % 2 == 0
-                                 ? code & low
-                                 : significands_[(choice >> 16) % significands_.size()];
+    const Bits significand =
+        (choice >> 8) % 2 == 0 ? code & low : significands_[(choice >> 16) % significands_.size()];
     Bits field = fields_[(choice >> 32) % fields_.size()];
     if (choice % 8 < 4) {
       const auto reach = static_cast<std::uint64_t>(format_.precision + 2);
@@ -98,8 +97,10 @@ class RandomOperands {
     if (exponent == -1023 || field < 1 || field >= top) return (*this)(counter);
     const int trailing = format_.precision - 1;
     const Bits fraction = (bits & ((Bits{1} << 52) - 1)) >> (52 - trailing);
-    const Bits code = (((static_cast<Bits>(bits >> 63) << format_.exponent_bits) |
-                        static_cast<Bits>(field)) << trailing) | fraction;
+    const Bits code =
+        (((static_cast<Bits>(bits >> 63) << format_.exponent_bits) | static_cast<Bits>(field))
+         << trailing) |
+        fraction;
     return code ^ (mix(counter) % 4);
   }
 

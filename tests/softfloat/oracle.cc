@@ -34,7 +34,8 @@ Operand decode(const Format& format, Bits bits, bool flush) {
     case Specials::nan_is_negative_zero:
       if (bits == l.nan) o.kind = Kind::nan;
       break;
-    case Specials::none: break;
+    case Specials::none:
+      break;
   }
   if (o.kind == Kind::nan) return o;
   if (l.power_only) {
@@ -73,9 +74,15 @@ Oracle::~Oracle() { mpfr_clears(a_, b_, c_, result_, static_cast<mpfr_ptr>(nullp
 void Oracle::load(mpfr_ptr target, const Operand& operand) {
   const int sign = operand.negative ? -1 : 1;
   switch (operand.kind) {
-    case Kind::zero: mpfr_set_zero(target, sign); break;
-    case Kind::infinite: mpfr_set_inf(target, sign); break;
-    case Kind::nan: mpfr_set_nan(target); break;
+    case Kind::zero:
+      mpfr_set_zero(target, sign);
+      break;
+    case Kind::infinite:
+      mpfr_set_inf(target, sign);
+      break;
+    case Kind::nan:
+      mpfr_set_nan(target);
+      break;
     case Kind::finite:
       mpfr_set_ui_2exp(target, operand.significand, operand.exponent, MPFR_RNDZ);
       if (operand.negative) mpfr_neg(target, target, MPFR_RNDZ);
@@ -124,14 +131,28 @@ Exact Oracle::compute(Op op, const Format& to, const Format& from, Bits a, Bits 
   mpfr_clear_divby0();
   int ternary = 0;
   switch (op) {
-    case Op::add: ternary = mpfr_add(result_, a_, b_, MPFR_RNDZ); break;
-    case Op::sub: ternary = mpfr_sub(result_, a_, b_, MPFR_RNDZ); break;
-    case Op::mul: ternary = mpfr_mul(result_, a_, b_, MPFR_RNDZ); break;
-    case Op::div: ternary = mpfr_div(result_, a_, b_, MPFR_RNDZ); break;
-    case Op::fma: ternary = mpfr_fma(result_, a_, b_, c_, MPFR_RNDZ); break;
-    case Op::sqrt: ternary = mpfr_sqrt(result_, a_, MPFR_RNDZ); break;
+    case Op::add:
+      ternary = mpfr_add(result_, a_, b_, MPFR_RNDZ);
+      break;
+    case Op::sub:
+      ternary = mpfr_sub(result_, a_, b_, MPFR_RNDZ);
+      break;
+    case Op::mul:
+      ternary = mpfr_mul(result_, a_, b_, MPFR_RNDZ);
+      break;
+    case Op::div:
+      ternary = mpfr_div(result_, a_, b_, MPFR_RNDZ);
+      break;
+    case Op::fma:
+      ternary = mpfr_fma(result_, a_, b_, c_, MPFR_RNDZ);
+      break;
+    case Op::sqrt:
+      ternary = mpfr_sqrt(result_, a_, MPFR_RNDZ);
+      break;
     case Op::convert:
-    case Op::round_to_integral: ternary = mpfr_set(result_, a_, MPFR_RNDZ); break;
+    case Op::round_to_integral:
+      ternary = mpfr_set(result_, a_, MPFR_RNDZ);
+      break;
   }
   Exact r = unload(ternary != 0);
   const bool nan_operand = x.kind == Kind::nan || y.kind == Kind::nan || z.kind == Kind::nan;

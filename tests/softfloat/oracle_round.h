@@ -55,7 +55,9 @@ constexpr Limits limits(const Format& f) {
       l.nan = l.sign;
       l.largest = all_ones;
       break;
-    case Specials::none: l.largest = all_ones; break;
+    case Specials::none:
+      l.largest = all_ones;
+      break;
   }
   return l;
 }
@@ -90,13 +92,26 @@ constexpr Cut cut(const Exact& x, int quantum, Rounding rounding, std::uint32_t 
   const bool odd = (kept & 1) != 0;
   bool away = false;
   switch (rounding) {
-    case Rounding::ties_to_even: away = half && (below || odd); break;
-    case Rounding::ties_to_away: away = half; break;
-    case Rounding::toward_zero: break;
-    case Rounding::toward_positive: away = inexact && !x.negative; break;
-    case Rounding::toward_negative: away = inexact && x.negative; break;
-    case Rounding::to_odd: away = inexact && !odd; break;
-    case Rounding::stochastic: away = top32 + random >= (std::uint64_t{1} << 32); break;
+    case Rounding::ties_to_even:
+      away = half && (below || odd);
+      break;
+    case Rounding::ties_to_away:
+      away = half;
+      break;
+    case Rounding::toward_zero:
+      break;
+    case Rounding::toward_positive:
+      away = inexact && !x.negative;
+      break;
+    case Rounding::toward_negative:
+      away = inexact && x.negative;
+      break;
+    case Rounding::to_odd:
+      away = inexact && !odd;
+      break;
+    case Rounding::stochastic:
+      away = top32 + random >= (std::uint64_t{1} << 32);
+      break;
   }
   return {kept + (away ? 1 : 0), inexact};
 }
@@ -105,10 +120,14 @@ constexpr Cut cut(const Exact& x, int quantum, Rounding rounding, std::uint32_t 
 constexpr bool overflows_to_infinity(Rounding rounding, bool negative) {
   switch (rounding) {
     case Rounding::toward_zero:
-    case Rounding::to_odd: return false;
-    case Rounding::toward_positive: return !negative;
-    case Rounding::toward_negative: return negative;
-    default: return true;
+    case Rounding::to_odd:
+      return false;
+    case Rounding::toward_positive:
+      return !negative;
+    case Rounding::toward_negative:
+      return negative;
+    default:
+      return true;
   }
 }
 

@@ -112,9 +112,9 @@ TEST(Oracle, KnowsSpecialOperands) {
     return expected(oracle, op, binary16, binary16, a, b, c, with(rounding));
   };
   const Rounded nan{0x7e00, {}}, invalid{0x7e00, kInvalid};
-  EXPECT_EQ(result(Op::fma, 0, 0x7c00, 0x7e00), invalid);       // 0 × infinity + quiet NaN
-  EXPECT_EQ(result(Op::fma, 0x3c00, 0x7c00, 0xfe01), nan);      // 1 × infinity + quiet NaN
-  EXPECT_EQ(result(Op::add, 0x7c01, 0x3c00), invalid);          // signaling NaN
+  EXPECT_EQ(result(Op::fma, 0, 0x7c00, 0x7e00), invalid);   // 0 × infinity + quiet NaN
+  EXPECT_EQ(result(Op::fma, 0x3c00, 0x7c00, 0xfe01), nan);  // 1 × infinity + quiet NaN
+  EXPECT_EQ(result(Op::add, 0x7c01, 0x3c00), invalid);      // signaling NaN
   EXPECT_EQ(result(Op::sub, 0x7c00, 0x7c00), invalid);
   EXPECT_EQ(result(Op::sqrt, 0xbc00, 0), invalid);
   EXPECT_EQ(result(Op::sqrt, 0x8000, 0), (Rounded{0x8000, {}}));
@@ -132,13 +132,26 @@ Float host(Op op, Float a, Float b, Float c) {
   const volatile Float x = a, y = b, z = c;  // computed at run time, in the current direction
   volatile Float r = 0;
   switch (op) {
-    case Op::add: r = x + y; break;
-    case Op::sub: r = x - y; break;
-    case Op::mul: r = x * y; break;
-    case Op::div: r = x / y; break;
-    case Op::sqrt: r = std::sqrt(x); break;
-    case Op::fma: r = std::fma(x, y, z); break;
-    default: break;
+    case Op::add:
+      r = x + y;
+      break;
+    case Op::sub:
+      r = x - y;
+      break;
+    case Op::mul:
+      r = x * y;
+      break;
+    case Op::div:
+      r = x / y;
+      break;
+    case Op::sqrt:
+      r = std::sqrt(x);
+      break;
+    case Op::fma:
+      r = std::fma(x, y, z);
+      break;
+    default:
+      break;
   }
   return r;
 }
@@ -169,12 +182,11 @@ void compare_with_host(const Format& f, Op op, std::uint64_t cases) {
       const Rounded want = round(exact, f, mode);
       mode.tininess = Tininess::before_rounding;
       const bool clear = round(exact, f, mode) == want;
-      const bool same_value = std::isnan(got) ? want.bits == limits(f).nan
-                                              : std::bit_cast<Word>(got) == want.bits;
-      const Flags flags{(raised & FE_INVALID) != 0, (raised & FE_DIVBYZERO) != 0,
-                        (raised & FE_OVERFLOW) != 0,
-                        clear ? (raised & FE_UNDERFLOW) != 0 : want.flags.underflow,
-                        (raised & FE_INEXACT) != 0};
+      const bool same_value =
+          std::isnan(got) ? want.bits == limits(f).nan : std::bit_cast<Word>(got) == want.bits;
+      const Flags flags{
+          (raised & FE_INVALID) != 0, (raised & FE_DIVBYZERO) != 0, (raised & FE_OVERFLOW) != 0,
+          clear ? (raised & FE_UNDERFLOW) != 0 : want.flags.underflow, (raised & FE_INEXACT) != 0};
       // Whether 0 × infinity + quiet NaN raises invalid is the implementation's choice.
       const bool free_choice = op == Op::fma && want.bits == limits(f).nan;
       if (!same_value || (!free_choice && !(flags == want.flags))) {

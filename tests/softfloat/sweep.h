@@ -110,8 +110,7 @@ inline Oracle& thread_oracle() {
 /// and read as zero. A stochastic mode with random word 0x80000000 gets a word of this case's own.
 template <Op op>
 inline void check_modes(std::span<const Mode> modes, const Format& to, const Format& from, Bits a,
-                        Bits b, Bits c, const Exact& exact, const Exact& flushed,
-                        FailureLog& log) {
+                        Bits b, Bits c, const Exact& exact, const Exact& flushed, FailureLog& log) {
   for (Mode mode : modes) {
     if (mode.random == 0x80000000U) {
       mode.random = static_cast<std::uint32_t>(mix(mix(mix(a) ^ b) ^ c));

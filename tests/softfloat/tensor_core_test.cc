@@ -135,8 +135,8 @@ TEST(TensorCore, MatchesTheHardwareRows) {
       const Bits got = chain(unit, std::span(a).subspan(i * length, length),
                              std::span(b).subspan(i * length, length), c[i]);
       // The hardware's one NaN has all bits set; softfloat's has the quiet bit only.
-      const bool both_nan = decode(unit.output, got).kind == Kind::nan &&
-                            decode(unit.output, d[i]).kind == Kind::nan;
+      const bool both_nan =
+          decode(unit.output, got).kind == Kind::nan && decode(unit.output, d[i]).kind == Kind::nan;
       if (got == d[i] || both_nan) continue;
       first = wrong++ == 0 ? i : first;
     }

@@ -51,7 +51,7 @@ BANS = (
         "std::normal_distribution<float> normal;"),
     Ban("shuffle", r"\bstd::(ranges::)?(shuffle|random_shuffle|sample)\b", EVERYWHERE,
         "its order differs between standard libraries", "std::shuffle(begin, end, engine);"),
-    Ban("random source", r"\b(s?rand|[dls]rand48|random)\s*\(|\brandom_device\b", EVERYWHERE,
+    Ban("random source", r"\b(s?rand|[dls]rand48)\s*\(|\brandom_device\b", EVERYWHERE,
         "not reproducible; randomness is Philox addressed by (seed, stream, index)",
         "int x = rand();"),
     Ban("libm", rf"(\bstd::|(?<![\w>.])::|__builtin_)({TRANSCENDENTAL})[fl]?\s*\(", RESULTS,
@@ -63,7 +63,7 @@ BANS = (
         r"\b(strto(d|f|ld|l|ul|ll|ull)|ato(f|i|l|ll)|sto(d|f|ld|i|l|ul|ll|ull)|[sf]?scanf)\s*\(",
         EVERYWHERE, "depends on the locale, or throws; use std::from_chars",
         "double x = std::stod(text);"),
-    Ban("locale", r"\bsetlocale\b|\bstd::locale\b|\bimbue\b", EVERYWHERE, "output has no locale",
+    Ban("locale", r"\bsetlocale\b|\bstd::locale\b|\bimbue\b", PRODUCT, "output has no locale",
         'std::setlocale(LC_ALL, "");'),
     Ban("string stream", r"\b[io]?stringstream\b", PRODUCT,
         "numbers in streams depend on the locale; use fmt or std::to_chars",
@@ -98,7 +98,7 @@ BUILD_BANS = (
     Ban("fast arithmetic", r"-march=native|-ffast-math|-Ofast|-funsafe-math", EVERYWHERE,
         "results may not depend on the machine or the optimiser",
         "target_compile_options(x PRIVATE -march=native)"),
-    Ban("source glob", r"file\s*\(\s*GLOB", EVERYWHERE, "sources are listed by name",
+    Ban("source glob", r"file\s*\(\s*GLOB[^)]*\*\.(cc|h)", EVERYWHERE, "sources are listed by name",
         "file(GLOB sources *.cc)"),
 )
 

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
-"""Checks the repository against its own rules (rules.py): tidy.py ROOT. One line per finding."""
+"""Checks the repository against its own rules (rules.py). One line per finding.
 
+    tidy.py ROOT COMPILE_COMMANDS.JSON
+"""
+
+import json
 import pathlib
 import re
 import subprocess
@@ -116,24 +120,24 @@ def is_source(path: pathlib.PurePath) -> bool:
     return code or is_build_file(path) or str(path) in LAUNCHERS
 
 
-def check_listed(files: dict[str, str]):
-    """Each source stands in a build file, as does each header that is installed."""
-    build_text = {n: text for n, text in files.items() if is_build_file(pathlib.PurePath(n))}
+def check_listed(files: dict[str, str], compiled: set[str]):
+    """Each source is compiled in this build; each header of a library stands in its build file, so
+    that it is installed."""
     for name in files:
         path = pathlib.PurePath(name)
-        installed = path.suffix == ".h" and path.parts[0] in rules.LIBRARIES
-        if path.suffix != ".cc" and not installed:
-            continue
-        if "consumer" in path.parts:  # a project of its own, with its own build file
-            continue
-        lists = [
-            (path.relative_to(folder), build_text[str(folder / "CMakeLists.txt")])
-            for folder in path.parents
-            if str(folder / "CMakeLists.txt") in build_text
-        ]
-        lists += [(path, text) for other, text in build_text.items() if other.startswith("cmake/")]
-        if not any(is_word(str(n), text) or "/" + name in text for n, text in lists):
-            yield name, "unlisted", "stands in no CMakeLists.txt, so it is never built or installed"
+        if path.suffix == ".cc" and name not in compiled and "consumer" not in path.parts:
+            yield name, "unlisted", "is never compiled: it stands in no CMakeLists.txt"
+        if path.suffix == ".h" and path.parts[0] in rules.LIBRARIES:
+            lists = files.get(f"{path.parts[0]}/CMakeLists.txt", "")
+            if not is_word(str(path.relative_to(path.parts[0])), lists):
+                yield name, "unlisted", f"is not installed: {path.parts[0]}/CMakeLists.txt lacks it"
+
+
+def compiled_sources(root: pathlib.Path, commands: str) -> set[str]:
+    """The sources that compile_commands.json names, by their path from the root."""
+    paths = [pathlib.Path(entry["directory"], entry["file"]) for entry in json.loads(commands)]
+    return {str(path.relative_to(root)) for path in map(pathlib.Path.resolve, paths)
+            if path.is_relative_to(root)}
 
 
 def check_names(files):
@@ -157,16 +161,16 @@ def read_repository(root: pathlib.Path) -> dict[str, str]:
     files = {}
     for folder in rules.FOLDERS + ("scripts",):
         for path in sorted((root / folder).rglob("*")):
-            # Golden files and corpora are data: any bytes, any width.
-            data = {"golden", "corpus", "corpora", "__pycache__"} & set(path.parts)
-            if path.is_file() and not data:
-                files[str(path.relative_to(root))] = path.read_text(encoding="utf-8")
+            name = path.relative_to(root)
+            if path.is_file() and "__pycache__" not in name.parts:
+                # Golden files and corpora are data: any bytes, any width.
+                files[str(name)] = path.read_text(encoding="utf-8") if is_source(name) else ""
     for name in ("CMakeLists.txt", *LAUNCHERS):
         files[name] = (root / name).read_text(encoding="utf-8")
     return files
 
 
-def main(root: pathlib.Path) -> int:
+def main(root: pathlib.Path, commands: pathlib.Path) -> int:
     files = read_repository(root)
     findings = []
     for name, text in files.items():
@@ -177,13 +181,14 @@ def main(root: pathlib.Path) -> int:
             findings.append(f"{name}:{line}: {rule}: {message}")
     tracked = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True, text=True,
                              check=False).stdout.splitlines()
-    whole = [*check_listed(files), *check_names(files), *check_root_names(tracked)]
+    compiled = compiled_sources(root, commands.read_text(encoding="utf-8"))
+    whole = [*check_listed(files, compiled), *check_names(files), *check_root_names(tracked)]
     for name, rule, message in whole:
         findings.append(f"{name}: {rule}: {message}")
     print("\n".join(findings))
-    print(f"{len(files)} files, {len(findings)} findings")
+    print(f"{sum(map(bool, files.values()))} files, {len(findings)} findings")
     return 1 if findings or not files else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])))

@@ -122,20 +122,27 @@ class Texts(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
-    LIST = "kvsim_library(NAME sim SOURCES order.cc\n  deep/sum.cc HEADERS order.h)\n"
+    LIST = "kvsim_library(NAME sim SOURCES order.cc\n  HEADERS order.h deep/sum.h)\n"
 
     def unlisted(self, *names: str) -> set[str]:
         files = {name: "" for name in names} | {"sim/CMakeLists.txt": self.LIST}
-        return {name for name, _, _ in tidy.check_listed(files)}
+        return {name for name, _, _ in tidy.check_listed(files, {"sim/order.cc", "tests/a.cc"})}
 
     def test_listed(self):
-        self.assertEqual(self.unlisted("sim/order.cc", "sim/deep/sum.cc", "sim/order.h"), set())
+        names = ("sim/order.cc", "sim/deep/sum.h", "sim/order.h", "tests/a.cc", "tests/a.h")
+        self.assertEqual(self.unlisted(*names), set())
 
     def test_unlisted(self):
-        for name in ("sim/sum.cc", "sim/deep/order.cc", "sim/der.cc", "sim/order.h.cc",
-                     "tests/a.cc", "sim/deep/sum.h", "tests/sim/order.cc"):
+        for name in ("sim/sum.cc", "sim/deep/order.cc", "tests/b.cc", "tests/sim/order.cc",
+                     "sim/sum.h", "sim/deep/order.h", "sim/der.h", "model/order.h"):
             with self.subTest(name=name):
                 self.assertEqual(self.unlisted(name), {name})
+
+    def test_compiled_sources(self):
+        commands = """[{"directory": "/a/build", "file": "/a/tests/sim/../oracle.cc"},
+            {"directory": "/a", "file": "sim/order.cc"}, {"directory": "/b", "file": "x.cc"}]"""
+        self.assertEqual(tidy.compiled_sources(pathlib.Path("/a"), commands),
+                         {"tests/oracle.cc", "sim/order.cc"})
 
     def test_names(self):
         for name in ("sim/Order.cc", "sim/order-old.cc", "cli/a.h.orig", "sim/a.cc~",
