@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
-# Installs the libraries for find_package(kvsim), and the program.
+# Installs what find_package(kvsim) reads. The targets are installed where they are made.
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/kvsim")
-if(TARGET kvsim)
-  install(TARGETS kvsim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
 install(EXPORT kvsim-targets NAMESPACE kvsim:: DESTINATION "${package_dir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/kvsim-config.cmake.in"
   "${PROJECT_BINARY_DIR}/kvsim-config.cmake" INSTALL_DESTINATION "${package_dir}")

@@ -2,27 +2,11 @@
 # SPDX-FileCopyrightText: The kvsim authors
 # The helpers with which each folder's CMakeLists.txt lists what it holds.
 
-# Transitional, while the folders fill: sources that are not there yet are left out with a warning.
-macro(kvsim_drop_missing list)
-  set(existing "")
-  foreach(source IN LISTS ${list})
-    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" OR IS_ABSOLUTE "${source}")
-      list(APPEND existing "${source}")
-    else()
-      message(WARNING "left out: ${CMAKE_CURRENT_SOURCE_DIR}/${source}")
-      set(dropped TRUE)
-    endif()
-  endforeach()
-  set(${list} "${existing}")
-endmacro()
-
 # kvsim_library(NAME softfloat [INTERNAL] SOURCES … HEADERS … LINKS …) makes kvsim_<NAME> with the
 # alias kvsim::<NAME>; without SOURCES it is a header-only library. It is installed unless
 # INTERNAL is given.
 function(kvsim_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "INTERNAL" "NAME" "SOURCES;HEADERS;LINKS")
-  kvsim_drop_missing(arg_SOURCES)
-  kvsim_drop_missing(arg_HEADERS)
   set(target kvsim_${arg_NAME})
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
     OUTPUT_VARIABLE folder)
@@ -79,10 +63,6 @@ function(kvsim_test)
   if(arg_LABEL MATCHES "^(exhaustive|long)$")
     set(serial ON)
   endif()
-  kvsim_drop_missing(arg_SOURCES)
-  if(dropped)
-    return()
-  endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${arg_NAME} PRIVATE KVSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -97,10 +77,6 @@ endfunction()
 function(kvsim_fuzz_target)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOURCE;CORPUS" "LINKS")
   set(target fuzz_${arg_NAME})
-  kvsim_drop_missing(arg_SOURCE)
-  if(dropped)
-    return()
-  endif()
   set(sources ${arg_SOURCE})
   if(NOT KVSIM_BUILD_FUZZERS)
     string(APPEND target _replay)

@@ -80,8 +80,7 @@ BoundedValues scores_of_row(const AttentionArithmetic& arithmetic, const Order& 
                            .column_count = row.keys,
                            .stride = row.key_stride,
                            .simd = row.simd};
-  BoundedValues result = bounded_sum(problem);
-  const std::vector<double> absolute = absolute_sums(problem);
+  auto [result, absolute] = bounded_sum(problem);
   for (std::int64_t j = 0; j < row.keys; ++j) {
     double& value = result.value[at(j)];
     double& running = result.running[at(j)];
@@ -144,12 +143,12 @@ SoftmaxOfRow softmax_of_row(const AttentionArithmetic& arithmetic, const Order& 
                            .column_count = 1,
                            .stride = 1,
                            .simd = simd};
-  result.row_sum = bounded_sum(problem);
+  result.row_sum = bounded_sum(problem).sums;
   const double row_sum = result.row_sum.value[0];
   // The bound of the sum from the inputs alone: on exponentials that are off by absolute_error.
+  const SumBound sum_bound(accumulator.units(), order, problem.terms);
   result.row_sum.a_priori[0] =
-      outward(absolute_error + sum_bound(accumulator.units(), order, problem.terms,
-                                         outward(exact_sum + absolute_error)));
+      outward(absolute_error + sum_bound(outward(exact_sum + absolute_error)));
   result.row_sum.running[0] = outward(result.row_sum.running[0] + absolute_error);
 
   // The exact row sum is at least 1, the term of the largest score. The quotient is
@@ -194,9 +193,8 @@ BoundedValues values_of_row(const AttentionArithmetic& arithmetic, const Order& 
                            .column_count = row.head_dim,
                            .stride = row.head_dim,
                            .simd = row.simd};
-  BoundedValues result = bounded_sum(problem);
+  auto [result, absolute] = bounded_sum(problem);
   if (!arithmetic.round_out) return result;
-  const std::vector<double> absolute = absolute_sums(problem);
   for (std::size_t d = 0; d < result.value.size(); ++d) {
     store(arithmetic.storage, storage_units, absolute[d], result.value[d], result.running[d],
           result.a_priori[d]);

@@ -64,8 +64,6 @@ void sum_in_softfloat(const SumProblem& problem, BoundedValues& result) {
   result.running = result.a_priori;
 }
 
-}  // namespace
-
 std::vector<double> absolute_sums(const SumProblem& problem) {
   std::vector<double> sums(at(problem.column_count));
   for (std::int64_t k = 0; k < problem.terms; ++k) {
@@ -78,21 +76,22 @@ std::vector<double> absolute_sums(const SumProblem& problem) {
   return sums;
 }
 
-BoundedValues bounded_sum(const SumProblem& problem) {
-  const RoundingUnits units(problem.accumulator);
-  BoundedValues result;
-  result.value.resize(at(problem.column_count));
-  result.running.resize(at(problem.column_count));
-  for (const double absolute : absolute_sums(problem)) {
-    result.a_priori.push_back(sum_bound(units, problem.order, problem.terms, absolute));
-  }
+}  // namespace
+
+BoundedSums bounded_sum(const SumProblem& problem) {
+  const SumBound bound(RoundingUnits(problem.accumulator), problem.order, problem.terms);
+  BoundedSums result{{}, absolute_sums(problem)};
+  BoundedValues& sums = result.sums;
+  sums.value.resize(at(problem.column_count));
+  sums.running.resize(at(problem.column_count));
+  for (const double absolute : result.absolute) sums.a_priori.push_back(bound(absolute));
   if (fits_lanes(problem.input) && fits_lanes(problem.accumulator)) {
-    sum_in_lanes(problem, result);
+    sum_in_lanes(problem, sums);
   } else {
-    sum_in_softfloat(problem, result);
+    sum_in_softfloat(problem, sums);
   }
-  for (std::size_t j = 0; j < result.value.size(); ++j) {
-    if (!std::isfinite(result.value[j])) result.running[j] = no_bound;
+  for (std::size_t j = 0; j < sums.value.size(); ++j) {
+    if (!std::isfinite(sums.value[j])) sums.running[j] = no_bound;
   }
   return result;
 }

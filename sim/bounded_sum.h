@@ -30,12 +30,14 @@ struct SumProblem {
   SimdLevel simd = best_simd_level();  ///< changes time, never a bit
 };
 
-/// The sums in the problem's order, with bounds on their distance to the exact sums. Requires
-/// check_length(order, terms).
-[[nodiscard]] BoundedValues bounded_sum(const SumProblem& problem);
+/// Sums with bounds on their distance to the exact sums, and Σ|factor[k] × columns[…]| from above.
+struct BoundedSums {
+  BoundedValues sums;
+  std::vector<double> absolute;
+};
 
-/// Σ_k |factor[k] × columns[k · stride + j]| from above, for every column.
-[[nodiscard]] std::vector<double> absolute_sums(const SumProblem& problem);
+/// The sums in the problem's order. Requires check_length(order, terms).
+[[nodiscard]] BoundedSums bounded_sum(const SumProblem& problem);
 
 /// A format that holds every number of both: one of the two where possible, else binary32 or
 /// binary64.

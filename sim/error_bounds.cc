@@ -34,24 +34,26 @@ double rounding_error_before(const RoundingUnits& units, double magnitude) {
   return std::max(outward(units.unit_roundoff * magnitude), units.half_quantum);
 }
 
-double sum_bound(const RoundingUnits& units, const Order& order, std::int64_t terms,
-                 double absolute_sum) {
-  if (terms == 0) return 0;
-  const double u = units.unit_roundoff;
-  if (order.items.size() == 1 && order.items[0].kind == OrderKind::exact) {
-    return rounding_error_before(units, absolute_sum);
-  }
-  const auto n = static_cast<double>(terms);
-  const double h_u = static_cast<double>(height(order, terms)) * u;
+SumBound::SumBound(const RoundingUnits& units, const Order& order, std::int64_t terms)
+    : units_(units),
+      is_exact_(order.items.size() == 1 && order.items[0].kind == OrderKind::exact),
+      terms_(static_cast<double>(terms)) {
+  const double h_u = static_cast<double>(height(order, terms)) * units.unit_roundoff;
   const double gamma = h_u < 1 ? outward(h_u / (1 - h_u)) : no_bound;
-  const double relative = std::min(gamma, (n - 1) * u);
+  relative_ = std::min(gamma, std::max(0.0, terms_ - 1) * units.unit_roundoff);
+}
+
+double SumBound::operator()(double absolute_sum) const {
+  if (terms_ == 0) return 0;
+  if (is_exact_) return rounding_error_before(units_, absolute_sum);
   // Each product: relative error u, or half a quantum where it is subnormal; then the additions act
   // on the rounded products. Sums of floating-point numbers that are subnormal are exact, a fused
   // step may round there: one more half quantum for each term.
-  const double quanta = 2 * n * units.half_quantum;
+  const double u = units_.unit_roundoff;
+  const double quanta = 2 * terms_ * units_.half_quantum;
   const double rounded_products = outward(absolute_sum * (1 + u) + quanta);
-  if (!(outward(rounded_products * (1 + relative)) < units.largest_finite)) return no_bound;
-  return outward(relative * rounded_products + u * absolute_sum + quanta * (1 + relative));
+  if (!(outward(rounded_products * (1 + relative_)) < units_.largest_finite)) return no_bound;
+  return outward(relative_ * rounded_products + u * absolute_sum + quanta * (1 + relative_));
 }
 
 }  // namespace kvsim

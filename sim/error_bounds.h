@@ -37,13 +37,25 @@ inline constexpr double no_bound = std::numeric_limits<double>::infinity();
 /// Error of one rounding to nearest of a number of magnitude at most `magnitude`.
 [[nodiscard]] double rounding_error_before(const RoundingUnits& units, double magnitude);
 
-/// A-priori bound on the error of a sum of products in some order: `absolute_sum` is Σ|a·b|,
-/// `terms` their number. Products are rounded (or fused: the bound covers both) and may be
-/// subnormal. With the height h of the tree the relative part is min(γ_h, (n−1)u), γ_h = hu ÷ (1 −
-/// hu): Higham, "Accuracy and Stability of Numerical Algorithms", §3.1 and §4.2; Jeannerod and
-/// Rump, "Improved error bounds for inner products in floating-point arithmetic", SIAM J. Matrix
-/// Anal. Appl. 34(2), 2013 (no restriction on n). An `exact` order rounds its sum once.
-[[nodiscard]] double sum_bound(const RoundingUnits& units, const Order& order, std::int64_t terms,
-                               double absolute_sum);
+/// A-priori bound on the error of a sum of products in some order. Products are rounded (or fused:
+/// the bound covers both) and may be subnormal. With the height h of the tree the relative part is
+/// min(γ_h, (n−1)u), γ_h = hu ÷ (1 − hu): Higham, "Accuracy and Stability of Numerical Algorithms",
+/// §3.1 and §4.2; Jeannerod and Rump, "Improved error bounds for inner products in floating-point
+/// arithmetic", SIAM J. Matrix Anal. Appl. 34(2), 2013 (no restriction on n). An `exact` order
+/// rounds its sum once.
+class SumBound {
+ public:
+  /// For sums of `terms` products. Requires check_length(order, terms).
+  SumBound(const RoundingUnits& units, const Order& order, std::int64_t terms);
+
+  /// The bound for products with Σ|a·b| ≤ `absolute_sum`.
+  [[nodiscard]] double operator()(double absolute_sum) const;
+
+ private:
+  RoundingUnits units_;
+  bool is_exact_;
+  double terms_;
+  double relative_;
+};
 
 }  // namespace kvsim

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/attention_row.h"
+#include "sim/error_bounds.h"
 #include "sim/error_summary.h"
 #include "sim/parallel.h"
 
@@ -154,7 +155,11 @@ class Prediction {
     for (const Control& control : controls_) {
       BoundedValues values;
       if (control.exact_until_output) {
+        const RoundingUnits units(out_format(control.arithmetic));
         values.value = rounded(out_format(control.arithmetic), output);
+        for (const double value : values.value) {
+          values.running.push_back(rounding_error(units, value));
+        }
       } else {
         values = attention_of_row(control.arithmetic, control.orders, row);
       }
@@ -289,20 +294,22 @@ Result<PredictReport> predict(const PredictOptions& options, const AttentionValu
 
   // Rows are computed in batches by all threads and added up in their own order.
   const std::int64_t batch = std::max<std::int64_t>(options.threads, 1) * 4;
+  std::mutex progress_lock;
+  std::int64_t finished = 0;
   for (std::int64_t first = 0; first < rows; first += batch) {
     std::vector<RowResult> results(at(std::min(batch, rows - first)));
-    parallel_for(static_cast<std::int64_t>(results.size()), options.threads,
-                 [&](std::int64_t i) { results[at(i)] = prediction.row(first + i); });
+    parallel_for(static_cast<std::int64_t>(results.size()), options.threads, [&](std::int64_t i) {
+      results[at(i)] = prediction.row(first + i);
+      if (!options.progress) return;
+      const std::lock_guard lock(progress_lock);
+      options.progress(static_cast<double>(++finished) / static_cast<double>(rows));
+    });
     for (const RowResult& row : results) {
       for (std::size_t i = 0; i < total.stages.size(); ++i) total.stages[i].add(row.stages[i]);
       for (std::size_t i = 0; i < total.controls.size(); ++i)
         total.controls[i].add(row.controls[i]);
       for (std::size_t i = 0; i < total.differing.size(); ++i)
         total.differing[i] += row.differing[i];
-    }
-    if (options.progress) {
-      options.progress(static_cast<double>(std::min(rows, first + batch)) /
-                       static_cast<double>(rows));
     }
   }
 

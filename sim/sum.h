@@ -18,7 +18,8 @@ namespace kvsim {
 enum class Product : std::uint8_t {
   /// p is rounded to the accumulator format, then added: two roundings.
   rounded,
-  /// An accumulator takes its next term by one fused multiply-add, with one rounding; its first term
+  /// An accumulator takes its next term by one fused multiply-add, with one rounding; its first
+  /// term
   /// is fma(a, b, +0). Accumulators are joined by plain additions.
   fused,
   /// p stays exact until an addition, which is then rounded once: the first two products of a sum

@@ -114,8 +114,8 @@ struct Vector {
   }
 };
 
-/// kVectors (a power of two) vectors side by side. Halving instead of an array keeps every vector in
-/// a register of its own.
+/// kVectors (a power of two) vectors side by side. Halving instead of an array keeps every vector
+/// in a register of its own.
 template <class L, Product P, bool kNote, std::size_t kVectors>
 struct Block {
   using Half = Block<L, P, kNote, kVectors / 2>;
@@ -209,7 +209,8 @@ HWY_NOINLINE void run_block(const ColumnKernelArguments& call, std::int64_t colu
     Block<L, P, kNote, kVectors> block;
     T* const slot = slots + static_cast<std::size_t>(step.slot) * width;
     switch (step.kind) {
-      case StepKind::zero: break;
+      case StepKind::zero:
+        break;
       case StepKind::start:
       case StepKind::terms: {
         const float* a = call.a + step.first;
@@ -312,16 +313,22 @@ inline void sum_columns(const ColumnKernelArguments& call) {
     case LaneKind::binary32:
       return fused ? run_noted<FloatLanes<RoundBinary32>, Product::fused>(call)
                    : run_noted<FloatLanes<RoundBinary32>, Product::rounded>(call);
-    case LaneKind::binary16: return run_noted<FloatLanes<RoundBinary16>, Product::rounded>(call);
-    case LaneKind::truncated: return run_noted<FloatLanes<RoundTruncated>, Product::rounded>(call);
+    case LaneKind::binary16:
+      return run_noted<FloatLanes<RoundBinary16>, Product::rounded>(call);
+    case LaneKind::truncated:
+      return run_noted<FloatLanes<RoundTruncated>, Product::rounded>(call);
     case LaneKind::narrow:
       return run_noted<FloatLanes<RoundNarrow<FloatTag>>, Product::rounded>(call);
-    case LaneKind::wide: break;
+    case LaneKind::wide:
+      break;
   }
   switch (call.plan->product) {
-    case Product::rounded: return run_noted<WideLanes, Product::rounded>(call);
-    case Product::fused: return run_noted<WideLanes, Product::fused>(call);
-    case Product::exact: return run_noted<WideLanes, Product::exact>(call);
+    case Product::rounded:
+      return run_noted<WideLanes, Product::rounded>(call);
+    case Product::fused:
+      return run_noted<WideLanes, Product::fused>(call);
+    case Product::exact:
+      return run_noted<WideLanes, Product::exact>(call);
   }
 }
 
@@ -342,11 +349,16 @@ void round_with(const RoundKernelArguments& call) {
 
 inline void round_values(const RoundKernelArguments& call) {
   switch (call.plan->kind) {
-    case LaneKind::binary32: return round_with<FloatLanes<RoundBinary32>>(call);
-    case LaneKind::binary16: return round_with<FloatLanes<RoundBinary16>>(call);
-    case LaneKind::truncated: return round_with<FloatLanes<RoundTruncated>>(call);
-    case LaneKind::narrow: return round_with<FloatLanes<RoundNarrow<FloatTag>>>(call);
-    case LaneKind::wide: return round_with<WideLanes>(call);
+    case LaneKind::binary32:
+      return round_with<FloatLanes<RoundBinary32>>(call);
+    case LaneKind::binary16:
+      return round_with<FloatLanes<RoundBinary16>>(call);
+    case LaneKind::truncated:
+      return round_with<FloatLanes<RoundTruncated>>(call);
+    case LaneKind::narrow:
+      return round_with<FloatLanes<RoundNarrow<FloatTag>>>(call);
+    case LaneKind::wide:
+      return round_with<WideLanes>(call);
   }
 }
 

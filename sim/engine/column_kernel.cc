@@ -6,8 +6,8 @@
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #endif
-// The portable target is plain C++ (HWY_SCALAR) under every compiler; g++ 12 cannot compile the other
-// one, and clang needs minutes for it.
+// The portable target is plain C++ (HWY_SCALAR) under every compiler; g++ 12 cannot compile the
+// other one, and clang needs minutes for it.
 #define HWY_BROKEN_EMU128 1
 #define HWY_COMPILE_ALL_ATTAINABLE  // the portable target too, although SIMD targets supersede it
 #undef HWY_TARGET_INCLUDE

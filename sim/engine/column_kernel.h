@@ -38,8 +38,8 @@ struct ColumnKernelArguments {
   float* out = nullptr;
   double* magnitudes = nullptr;  ///< or null; Σ|rounded results| of each column, see columns.cc
   std::byte* scratch = nullptr;  ///< scratch_bytes_per_slot × program->slots
-  /// Room for `terms` rows of one vector each, used only where end − begin is less than the lanes of a
-  /// vector: 16 × terms floats are enough at every level.
+  /// Room for `terms` rows of one vector each, used only where end − begin is less than the lanes
+  /// of a vector: 16 × terms floats are enough at every level.
   float* padded_rows = nullptr;
 };
 using ColumnKernel = void (*)(const ColumnKernelArguments&);

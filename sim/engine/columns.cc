@@ -28,7 +28,8 @@ using engine::ColumnKernelArguments;
 using softfloat::Bits;
 using softfloat::Format;
 
-/// Threads start at multiples of this many columns, so that only the last one meets part of a block.
+/// Threads start at multiples of this many columns, so that only the last one meets part of a
+/// block.
 constexpr std::int64_t columns_per_share = 64;
 constexpr std::int64_t most_threads = 1024;
 constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
@@ -67,9 +68,10 @@ Result<bool> check(const ColumnsProblem& problem, std::size_t out, std::size_t b
                    const EngineOptions& options) {
   for (const Format& f : {problem.input, problem.accumulator}) {
     if (!engine::lanes_hold(f)) {
-      return usage(fmt::format("format {}: the engine takes formats whose numbers are all floats, "
-                               "with a sign and a zero",
-                               format_text(f)));
+      return usage(
+          fmt::format("format {}: the engine takes formats whose numbers are all floats, "
+                      "with a sign and a zero",
+                      format_text(f)));
     }
   }
   if (problem.terms < 0 || problem.columns < 0) {
@@ -77,12 +79,12 @@ Result<bool> check(const ColumnsProblem& problem, std::size_t out, std::size_t b
                              problem.columns));
   }
   if (problem.terms > 1 && problem.stride < problem.columns) {
-    return usage(fmt::format("stride {}: must be at least the {} columns", problem.stride,
-                             problem.columns));
+    return usage(
+        fmt::format("stride {}: must be at least the {} columns", problem.stride, problem.columns));
   }
   if (out != static_cast<std::size_t>(problem.columns)) {
-    return usage(fmt::format("{} results for {} columns: one for each is needed", out,
-                             problem.columns));
+    return usage(
+        fmt::format("{} results for {} columns: one for each is needed", out, problem.columns));
   }
   if (bound != 0 && bound != out) {
     return usage(fmt::format("{} bounds for {} columns: none or one for each is accepted", bound,
@@ -98,9 +100,9 @@ Result<bool> check(const ColumnsProblem& problem, std::size_t out, std::size_t b
   return check_length(problem.order, problem.terms);
 }
 
-/// Turns the sums of magnitudes into bounds and canonicalises NaN. The sum of m magnitudes in double
-/// is at most a factor (1 + 2^−53)^m too small; m terms of 2^−52 and a few more cover that and the
-/// roundings here.
+/// Turns the sums of magnitudes into bounds and canonicalises NaN. The sum of m magnitudes in
+/// double is at most a factor (1 + 2^−53)^m too small; m terms of 2^−52 and a few more cover that
+/// and the roundings here.
 void finish(const engine::LanePlan& plan, std::int64_t roundings, std::span<float> out,
             std::span<double> bound) {
   const double inflation = 1.0 + static_cast<double>(roundings + 8) * 0x1p-52;
@@ -139,8 +141,8 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
   if (!checked) return checked.error();
   if (problem.columns == 0) return true;
 
-  const engine::LanePlan plan = engine::plan_lanes(problem.product, problem.input,
-                                                   problem.accumulator, problem.a == nullptr);
+  const engine::LanePlan plan =
+      engine::plan_lanes(problem.product, problem.input, problem.accumulator, problem.a == nullptr);
   const engine::Program program = engine::compile_order(problem.order, problem.terms);
   const SoftfloatNode exact_node(problem);
   std::vector<float> ones;
@@ -184,18 +186,19 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
 Result<bool> round_values(const Format& format, std::span<const float> in, std::span<float> out,
                           SimdLevel level) {
   if (in.size() != out.size()) {
-    return usage(fmt::format("{} results for {} values: one for each is needed", out.size(),
-                             in.size()));
+    return usage(
+        fmt::format("{} results for {} values: one for each is needed", out.size(), in.size()));
   }
   if (!engine::lanes_hold(format)) {
-    return usage(fmt::format("format {}: the engine takes formats whose numbers are all floats, with "
-                             "a sign and a zero",
-                             format_text(format)));
+    return usage(
+        fmt::format("format {}: the engine takes formats whose numbers are all floats, with "
+                    "a sign and a zero",
+                    format_text(format)));
   }
   const engine::RoundKernel kernel = engine::round_kernel(level);
   if (kernel == nullptr) {
-    return Error{ErrorKind::unavailable,
-                 fmt::format("SIMD level '{}' is not available on this CPU", simd_level_name(level))};
+    return Error{ErrorKind::unavailable, fmt::format("SIMD level '{}' is not available on this CPU",
+                                                     simd_level_name(level))};
   }
   const engine::LanePlan plan = engine::plan_rounding(format);
   kernel({.plan = &plan,

@@ -38,24 +38,25 @@ struct EngineOptions {
 /// with the default Mode, as a float; a NaN is the quiet NaN 0x7fc00000. Columns are lanes: they
 /// advance together, each in exactly the order described.
 ///
-/// `rounding_bound` is empty or has one entry per column: an upper bound of |out[j] − exact sum|, the
-/// running bound u × Σ|x| over every rounded intermediate result x (Higham, Accuracy and Stability of
-/// Numerical Algorithms, 2nd ed., section 3.3), where |x| is at least the smallest normal number if x
-/// may be an inexact subnormal one. It is rigorous, its own roundings included, and infinite where the
-/// result is not finite or where a format without infinity and NaN may have saturated on the way.
+/// `rounding_bound` is empty or has one entry per column: an upper bound of |out[j] − exact sum|,
+/// the running bound u × Σ|x| over every rounded intermediate result x (Higham, Accuracy and
+/// Stability of Numerical Algorithms, 2nd ed., section 3.3), where |x| is at least the smallest
+/// normal number if x may be an inexact subnormal one. It is rigorous, its own roundings included,
+/// and infinite where the result is not finite or where a format without infinity and NaN may have
+/// saturated on the way.
 ///
-/// `exact` items of an order run on softfloat column by column, at its speed; everything else runs in
-/// lanes: binary32, binary16 and formats up to 11 bits of precision whose products float holds in
-/// float lanes, the rest (fused 16-bit sums, tf32 products, e8m13, …) in double lanes with sums
+/// `exact` items of an order run on softfloat column by column, at its speed; everything else runs
+/// in lanes: binary32, binary16 and formats up to 11 bits of precision whose products float holds
+/// in float lanes, the rest (fused 16-bit sums, tf32 products, e8m13, …) in double lanes with sums
 /// rounded to odd.
 ///
 /// Holds true, or an error that names a format, size, order or level which cannot be.
 Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
                          std::span<double> rounding_bound = {}, const EngineOptions& options = {});
 
-/// Rounds in[i] to `format` with ties to even, overflow as the format has it, into out[i]: the bits of
-/// softfloat::convert(), as a float; a NaN is the quiet NaN 0x7fc00000. `out` may be `in`. An error
-/// where the lengths differ or the format has numbers that are not floats.
+/// Rounds in[i] to `format` with ties to even, overflow as the format has it, into out[i]: the bits
+/// of softfloat::convert(), as a float; a NaN is the quiet NaN 0x7fc00000. `out` may be `in`. An
+/// error where the lengths differ or the format has numbers that are not floats.
 Result<bool> round_values(const softfloat::Format& format, std::span<const float> in,
                           std::span<float> out, SimdLevel level = best_simd_level());
 

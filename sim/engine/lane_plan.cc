@@ -44,8 +44,8 @@ bool holds_terms(const Format& accumulator, const Format& input) {
 bool float_products_round_once(const Format& accumulator, const Format& input, bool plain_terms) {
   if (plain_terms || accumulator == softfloat::binary32) return true;
   // The float product must be exact. Its bits fit; where its last bit lies below the last bit of a
-  // float, the product must be so small that the accumulator makes it zero with or without that bit:
-  // a product with exponent e has its last bit at e − (2p − 1) or above.
+  // float, the product must be so small that the accumulator makes it zero with or without that
+  // bit: a product with exponent e has its last bit at e − (2p − 1) or above.
   if (2 * input.precision > float_precision) return false;
   if (2 * lowest_bit(input) >= float_lowest_bit) return true;
   const int largest_inexact = float_lowest_bit + 2 * input.precision - 2;
@@ -107,11 +107,10 @@ LanePlan plan_lanes(Product product, const Format& input, const Format& accumula
   // A product that the accumulator holds is rounded or not, all the same.
   if (product == Product::exact && product_is_exact) product = Product::rounded;
   LaneKind kind = float_kind(accumulator);
-  const bool float_lanes =
-      product == Product::rounded
-          ? float_products_round_once(accumulator, input, plain_terms) &&
-                float_sums_round_once(accumulator)
-          : product == Product::fused && kind == LaneKind::binary32;
+  const bool float_lanes = product == Product::rounded
+                               ? float_products_round_once(accumulator, input, plain_terms) &&
+                                     float_sums_round_once(accumulator)
+                               : product == Product::fused && kind == LaneKind::binary32;
   if (!float_lanes) kind = LaneKind::wide;
   LanePlan plan = make_plan(accumulator, kind);
   plan.product = product;

@@ -36,9 +36,9 @@ struct RoundBinary32 {
   HWY_INLINE FloatVector operator()(FloatVector x) const { return x; }
 };
 
-/// Formats that are binary32 with a shorter significand: the code is rounded as an integer. The carry
-/// runs into the exponent, from the subnormals into the normal numbers and from the largest number
-/// into infinity, as it should.
+/// Formats that are binary32 with a shorter significand: the code is rounded as an integer. The
+/// carry runs into the exponent, from the subnormals into the normal numbers and from the largest
+/// number into infinity, as it should.
 struct RoundTruncated {
   explicit RoundTruncated(const LanePlan& plan) : discarded(plan.discarded_bits) {}
   HWY_INLINE FloatVector operator()(FloatVector x) const {
@@ -54,9 +54,10 @@ struct RoundTruncated {
   int discarded;
 };
 
-/// Any format, in lanes whose precision P and exponent range are larger than its own: adding and then
-/// subtracting 2^(e + P − p), where e is the exponent of x but at least emin, leaves x rounded to a
-/// multiple of 2^(e − p + 1), ties to even, because that is the spacing of lanes at that power of two.
+/// Any format, in lanes whose precision P and exponent range are larger than its own: adding and
+/// then subtracting 2^(e + P − p), where e is the exponent of x but at least emin, leaves x rounded
+/// to a multiple of 2^(e − p + 1), ties to even, because that is the spacing of lanes at that power
+/// of two.
 template <class D>
 struct RoundNarrow {
   using T = hn::TFromD<D>;

@@ -29,15 +29,16 @@ struct Step {
   std::int64_t count = 0;
 };
 
-/// An Order over n terms, written down once and then executed for every block of lanes: the calls of
-/// walk(), with consecutive additions of evenly spaced terms to one partial sum folded into runs.
-/// `sequential` is one step, `lanes(W,U)` about 2 × W × U steps; only orders that pair single terms
+/// An Order over n terms, written down once and then executed for every block of lanes: the calls
+/// of walk(), with consecutive additions of evenly spaced terms to one partial sum folded into
+/// runs. `sequential` is one step, `lanes(W,U)` about 2 × W × U steps; only orders that pair single
+/// terms
 /// (`pairwise`, `halving`) need a number of steps that grows with n, at most two for each pair.
 struct Program {
   std::vector<Step> steps;
-  std::int32_t slots = 1;       ///< partial sums that are alive at the same time, at most
-  std::int32_t result = 0;      ///< the slot that holds the sum after the last step
-  std::int64_t roundings = 0;   ///< rounded results per lane, at most
+  std::int32_t slots = 1;               ///< partial sums that are alive at the same time, at most
+  std::int32_t result = 0;              ///< the slot that holds the sum after the last step
+  std::int64_t roundings = 0;           ///< rounded results per lane, at most
   std::vector<std::int64_t> positions;  ///< of the terms of exact sums
 };
 

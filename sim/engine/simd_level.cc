@@ -27,10 +27,14 @@ std::string available_names() {
 
 std::string_view simd_level_name(SimdLevel level) {
   switch (level) {
-    case SimdLevel::scalar: return "scalar";
-    case SimdLevel::sse4: return "sse4";
-    case SimdLevel::avx2: return "avx2";
-    case SimdLevel::avx512: return "avx512";
+    case SimdLevel::scalar:
+      return "scalar";
+    case SimdLevel::sse4:
+      return "sse4";
+    case SimdLevel::avx2:
+      return "avx2";
+    case SimdLevel::avx512:
+      return "avx512";
   }
   return "unknown";
 }
@@ -47,13 +51,14 @@ SimdLevel best_simd_level() { return list_simd_levels().back(); }
 
 Result<SimdLevel> select_simd_level(std::string_view name) {
   if (name.empty() || name == "auto") return best_simd_level();
-  const auto* const found = std::find_if(all_levels.begin(), all_levels.end(), [&](SimdLevel level) {
-    return simd_level_name(level) == name;
-  });
+  const auto* const found =
+      std::find_if(all_levels.begin(), all_levels.end(),
+                   [&](SimdLevel level) { return simd_level_name(level) == name; });
   if (found == all_levels.end()) {
-    return Error{ErrorKind::usage,
-                 fmt::format("SIMD level '{}' is unknown; accepted: auto, avx512, avx2, sse4, scalar",
-                             name)};
+    return Error{
+        ErrorKind::usage,
+        fmt::format("SIMD level '{}' is unknown; accepted: auto, avx512, avx2, sse4, scalar",
+                    name)};
   }
   if (engine::column_kernel(*found) == nullptr) {
     return Error{ErrorKind::unavailable,

@@ -10,8 +10,8 @@
 
 namespace kvsim {
 
-/// Instruction sets that the engine is compiled for, narrowest first. Every one gives the same bits;
-/// only the time differs.
+/// Instruction sets that the engine is compiled for, narrowest first. Every one gives the same
+/// bits; only the time differs.
 enum class SimdLevel : std::uint8_t {
   scalar,  ///< portable C++, no vector instructions
   sse4,    ///< SSE4.2, 4 float lanes

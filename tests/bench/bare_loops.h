@@ -17,8 +17,8 @@ struct BareLoop {
   void (*run)(const float* a, const float* b, std::int64_t terms, std::int64_t columns, float* out);
 };
 
-/// Loops over F16C conversions that this CPU can run: 256 and 512 bits wide, each with 1, 2, 4 and 8
-/// vectors side by side.
+/// Loops over F16C conversions that this CPU can run: 256 and 512 bits wide, each with 1, 2, 4 and
+/// 8 vectors side by side.
 std::span<const BareLoop> bare_loops();
 
 /// The same sums on AVX512-FP16 arithmetic, with binary16 codes as inputs and results; null where

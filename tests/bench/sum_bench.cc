@@ -188,7 +188,9 @@ bool same_bits() {
 
 constexpr const char* bare_half_name = "bare AVX512-FP16, 4 vectors";
 
-std::string engine_name(SimdLevel level) { return fmt::format("engine {}", simd_level_name(level)); }
+std::string engine_name(SimdLevel level) {
+  return fmt::format("engine {}", simd_level_name(level));
+}
 
 /// Registers every benchmark; returns their names in the order of the last table.
 std::vector<std::string> register_all() {
@@ -209,12 +211,14 @@ std::vector<std::string> register_all() {
          false);
   engine("engine, lanes(8,2)", engine_problem("lanes(8,2)", Product::rounded, binary16, binary16),
          best, false);
-  engine("engine, binary16 fused",
-         engine_problem("sequential", Product::fused, binary16, binary16), best, false);
+  engine("engine, binary16 fused", engine_problem("sequential", Product::fused, binary16, binary16),
+         best, false);
   engine("engine, binary32 accumulator",
-         engine_problem("sequential", Product::rounded, binary16, softfloat::binary32), best, false);
+         engine_problem("sequential", Product::rounded, binary16, softfloat::binary32), best,
+         false);
   engine("engine, bfloat16 accumulator",
-         engine_problem("sequential", Product::rounded, binary16, softfloat::bfloat16), best, false);
+         engine_problem("sequential", Product::rounded, binary16, softfloat::bfloat16), best,
+         false);
   engine("engine, e8m13 accumulator",
          engine_problem("sequential", Product::rounded, binary16, softfloat::e8m13), best, false);
   add("softfloat, scalar", run_softfloat);

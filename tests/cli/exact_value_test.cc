@@ -27,7 +27,7 @@ ExactValue half(std::uint64_t bits) { return exact_value(binary16, bits); }
 
 TEST(ExactValue, ReadsEveryKindOfCode) {
   EXPECT_EQ(to_text(half(0x3c00)), "1");
-  EXPECT_EQ(to_text(half(0x0001)), "0.000000059604644775390625");  // 2^-24
+  EXPECT_EQ(to_text(half(0x0001)), "5.9604644775390625e-08");  // 2^-24
   EXPECT_EQ(to_text(half(0x7bff)), "65504");
   EXPECT_EQ(to_text(half(0x8000)), "-0");
   EXPECT_EQ(to_text(half(0xfc00)), "-inf");

@@ -16,8 +16,7 @@ PROGRAM = sys.argv.pop(1)
 # More than a pipe holds: the program waits in write() until somebody reads.
 LONG = [PROGRAM, "eval", "sum", "--json", "--input", "fp32", "--a=" + ",".join(["1"] * 4000)]
 # Minutes of work.
-SLOW = [PROGRAM, "predict", "--head-dim", "256", "--gqa", "32", "--kv-heads", "8",
-        "--kv-len", "32768", "--query-len", "16"]
+SLOW = [PROGRAM, "predict", "--head-dim", "64", "--gqa", "8", "--kv-len", "1024", "--query-len", "1024"]
 
 
 def interrupt(process):

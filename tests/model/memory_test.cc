@@ -116,8 +116,8 @@ TEST(SafetensorsMemory, DeepNesting) {
 }
 
 TEST(SafetensorsMemory, AHugeShapeAllocatesNothing) {
-  const std::string file = safetensors(
-      R"({"a":{"dtype":"F64","shape":[1000000,1000000,1000],"data_offsets":[0,8000000000000000000]}})");
+  const std::string file = safetensors(R"({"a":{"dtype":"F64","shape":[1000000,1000000,1000],)"
+                                       R"("data_offsets":[0,8000000000000000000]}})");
   EXPECT_LT(peak_of(file, false), std::size_t{1} << 16);
 }
 

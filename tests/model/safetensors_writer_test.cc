@@ -3,9 +3,10 @@
 #include "model/safetensors_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <cstring>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,29 @@ TEST(SafetensorsWriter, AFailureLeavesWhatStoodThere) {
     expect_one_line(written.error());
     EXPECT_NE(written.error().message.find(": cannot write: "), std::string::npos);
   }
+  EXPECT_EQ(files_in(folder), 1U);
+}
+
+TEST(SafetensorsWriter, AWriteThatEndsHalfWayLeavesWhatStoodThere) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_file(path, "old");
+  // A limit on the size of files stands in for a full disk.
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {4096, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string data(10000, 'x');
+  const std::vector<Tensor> tensors = {{"a", Dtype::u8, {10000}, bytes_of(data)}};
+  const auto written = write_safetensors(path, tensors);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().kind, ErrorKind::file);
+  EXPECT_NE(written.error().message.find(": cannot write: File too large"), std::string::npos);
+  expect_one_line(written.error());
+  EXPECT_EQ(content_of(path), "old");
   EXPECT_EQ(files_in(folder), 1U);
 }
 

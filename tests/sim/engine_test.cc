@@ -265,6 +265,50 @@ TEST(Engine, EqualsTheReferenceForLongSumsAndManyColumns) {
   }
 }
 
+// Products whose exact value lies below the last bit of a float, where multiplying in float and
+// rounding again would sometimes round twice. Random sums hardly ever meet such a case.
+TEST(Engine, TinyProductsRoundOnce) {
+  Random random(5);
+  for (const Format& input : {softfloat::bfloat16, softfloat::tf32}) {
+    const auto significands = static_cast<std::int64_t>(input.trailing_mask()) + 1;
+    for (const Format& accumulator : {softfloat::bfloat16, softfloat::tf32, softfloat::e8m13}) {
+      for (int exponent = -142; exponent <= -126; ++exponent) {
+        for (int repeat = 0; repeat < 12; ++repeat) {
+          const int a_exponent = exponent / 2;
+          const Bits a = (static_cast<Bits>(a_exponent + input.bias) << input.trailing_bits()) |
+                         (random.bits() & input.trailing_mask());
+          const float a_value = softfloat::to_float(input, a);
+          std::vector<Bits> b;
+          std::vector<float> b_values;
+          for (std::int64_t i = 0; i < significands; ++i) {
+            b.push_back(
+                (static_cast<Bits>(exponent - a_exponent + input.bias) << input.trailing_bits()) |
+                static_cast<Bits>(i));
+            b_values.push_back(softfloat::to_float(input, b.back()));
+          }
+          const ColumnsProblem problem{.order = {},
+                                       .input = input,
+                                       .accumulator = accumulator,
+                                       .terms = 1,
+                                       .columns = significands,
+                                       .stride = significands,
+                                       .a = &a_value,
+                                       .b = b_values.data()};
+          std::vector<float> out(b.size());
+          ASSERT_TRUE(sum_columns(problem, out).has_value());
+          for (std::size_t j = 0; j < out.size(); ++j) {
+            const Bits sum =
+                sum_products({}, Product::rounded, input, accumulator, {&a, 1}, {&b[j], 1}).bits;
+            ASSERT_EQ(softfloat::from_float(out[j]), float_code(accumulator, sum))
+                << softfloat::format_name(input) << " into " << softfloat::format_name(accumulator)
+                << std::hex << ": 0x" << a << " × 0x" << b[j];
+          }
+        }
+      }
+    }
+  }
+}
+
 // |out − exact| on the exact accumulator, rounded away from zero.
 double error_of(const Case& c, std::int64_t j, float out) {
   softfloat::ExactAccumulator sum;

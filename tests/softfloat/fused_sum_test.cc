@@ -128,7 +128,7 @@ TEST(FusedSum, FollowsItsDefinition) {
           Bits bits = random(counter);
           if (near_one) {  // many terms that overlap and cancel
             bits = (bits & ~(limits(f).infinity)) |
-                   (Bits{f.bias / 2U + counter % 3} << (f.precision - 1));
+                   ((static_cast<Bits>(f.bias) / 2 + counter % 3) << (f.precision - 1));
           }
           const Kind kind = decode(f, bits).kind;
           return finite && (kind == Kind::nan || kind == Kind::infinite) ? counter % 2 : bits;

@@ -55,6 +55,7 @@ void all_pairs(void (*reference)(std::uint16_t a, std::uint16_t* row)) {
 }
 
 TEST(HalfPairs, AddOnAllPairsOfBinary16) {
+  RecordProperty("binary16_reference", binary16_method());
   all_pairs<softfloat::binary16, Op::add>(binary16_add_row());
 }
 TEST(HalfPairs, MulOnAllPairsOfBinary16) {

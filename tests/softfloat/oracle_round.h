@@ -66,11 +66,12 @@ constexpr Limits limits(const Format& f) {
 struct Cut {
   Wide kept;
   bool inexact;
+  std::uint64_t top32;  ///< the top 32 discarded bits
 };
 
 constexpr Cut cut(const Exact& x, int quantum, Rounding rounding, std::uint32_t random) {
   const int drop = quantum - x.exponent;
-  if (drop <= 0 && !x.sticky) return {x.significand << -drop, false};
+  if (drop <= 0 && !x.sticky) return {x.significand << -drop, false, 0};
   Wide kept = 0;
   bool half = false, below = x.sticky;  // the first discarded bit; any bit after it
   std::uint64_t top32 = 0;
@@ -113,7 +114,7 @@ constexpr Cut cut(const Exact& x, int quantum, Rounding rounding, std::uint32_t 
       away = top32 + random >= (std::uint64_t{1} << 32);
       break;
   }
-  return {kept + (away ? 1 : 0), inexact};
+  return {kept + (away ? 1 : 0), inexact, top32};
 }
 
 /// True when an overflow in this direction ends at infinity (IEEE 754-2019 clause 7.4).

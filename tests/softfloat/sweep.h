@@ -106,16 +106,28 @@ inline Oracle& thread_oracle() {
   return oracle;
 }
 
+/// A random word for stochastic rounding: any, or one of the two between which `x` changes its
+/// result, so that the threshold itself is checked.
+inline std::uint32_t stochastic_word(Op op, const Exact& x, const Format& f, std::uint64_t word) {
+  if (word % 2 == 0 || x.kind != Kind::finite) return static_cast<std::uint32_t>(word >> 32);
+  const int top = x.exponent + bit_length(x.significand) - 1;
+  const int quantum =
+      op == Op::round_to_integral ? 0 : std::max(top, limits(f).emin) - f.precision + 1;
+  if (quantum < x.exponent) return 0;
+  const Cut discarded = cut(x, quantum, Rounding::toward_zero, 0);
+  return static_cast<std::uint32_t>(std::uint64_t{0} - discarded.top32 - (word / 2) % 2);
+}
+
 /// Checks one case in each mode; `exact` and `flushed` are its results with subnormal operands kept
 /// and read as zero. A stochastic mode with random word 0x80000000 gets a word of this case's own.
 template <Op op>
 inline void check_modes(std::span<const Mode> modes, const Format& to, const Format& from, Bits a,
                         Bits b, Bits c, const Exact& exact, const Exact& flushed, FailureLog& log) {
   for (Mode mode : modes) {
-    if (mode.random == 0x80000000U) {
-      mode.random = static_cast<std::uint32_t>(mix(mix(mix(a) ^ b) ^ c));
-    }
     const Exact& x = flushes_inputs(mode) ? flushed : exact;
+    if (mode.random == 0x80000000U) {
+      mode.random = stochastic_word(op, x, to, mix(mix(mix(a) ^ b) ^ c));
+    }
     const Rounded want =
         op == Op::round_to_integral ? round_to_integral(x, to, mode) : round(x, to, mode);
     const Rounded got = tested<op>(to, from, a, b, c, mode);
