@@ -34,7 +34,7 @@ constexpr std::array predict_options{
     OptionSpec{"--gqa", "R", "query heads that read one K/V head, 1 to 4096 (default 1)"},
     OptionSpec{"--kv-heads", "N", "K/V heads, 1 to 4096 (default 2)"},
     OptionSpec{"--heads", "N", "query heads; must equal gqa × kv-heads (default: that)"},
-    OptionSpec{"--kv-len", "N", "keys in the cache, 1 to 16777216 (default 512)"},
+    OptionSpec{"--kv-len", "N", "keys in the cache, 1 to 1048576 (default 512)"},
     OptionSpec{"--query-len", "N",
                "queries, 1 to kv-len (default 1: decoding); query i sees keys 0 to kv-len - "
                "query-len + i"},

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t max_heads = 4096;
 constexpr std::int64_t max_head_dim = 65536;
-constexpr std::int64_t max_positions = std::int64_t{1} << 24;
+constexpr std::int64_t max_positions = std::int64_t{1} << 20;
 // Elements of q, k and v together: bounds the memory at 2 GiB.
 constexpr std::int64_t max_elements = std::int64_t{1} << 27;
 
