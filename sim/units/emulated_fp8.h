@@ -8,10 +8,10 @@ namespace kvsim::units {
 
 inline constexpr std::string_view emulated_rows =
     "500 hardware rows of arXiv:2512.07004 (2025-12), repeated bit for bit by a rule found from "
-    "them; NVIDIA/cutlass issue 1986: not native";
+    "them; NVIDIA/cutlass issue 1986 (2025-03): not native";
 inline constexpr std::string_view emulated_argument =
     "the rule that the same instruction follows with other outputs or on B200; NVIDIA/cutlass "
-    "issue 1986: not native";
+    "issue 1986 (2025-03): not native";
 
 /// 8-bit mma.sync where the compiler emulates it with 16-bit units: two f16 blocks of 16 take k mod
 /// 4 = 0, 1 and k mod 4 = 2, 3; they start from +0, and c is added by one rounded addition.
