@@ -177,6 +177,8 @@ const MatrixUnit* find_matrix_unit(std::string_view name) {
   if (name.size() > longest_name) return nullptr;
   for (const MatrixUnit& unit : matrix_units()) {
     if (unit.name == name) return &unit;
+  }
+  for (const MatrixUnit& unit : matrix_units()) {
     const std::vector<std::string> aliases = unit_aliases(unit);
     if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) return &unit;
   }
