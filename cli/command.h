@@ -33,7 +33,9 @@ struct Command {
 
 extern const Command eval_command;
 extern const Command formats_command;
+extern const Command kernels_command;
 extern const Command predict_command;
+extern const Command replay_command;
 
 /// Every command, in the order of `kvsim --help`.
 [[nodiscard]] std::span<const Command* const> commands();

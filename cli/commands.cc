@@ -8,9 +8,7 @@ namespace kvsim {
 
 std::span<const Command* const> commands() {
   static constexpr std::array table{
-      &predict_command,
-      &eval_command,
-      &formats_command,
+      &predict_command, &replay_command, &eval_command, &kernels_command, &formats_command,
   };
   return table;
 }

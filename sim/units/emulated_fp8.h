@@ -22,6 +22,7 @@ inline constexpr std::string_view emulated_argument =
   unit.input = softfloat::binary16;
   unit.order = OperandOrder::pairs_of_four;
   unit.addend = Addend::last;
+  if (unit.output == softfloat::binary16) unit.options = hopper_half_options;
   unit.source = emulated_argument;
   unit.note = unit.output == softfloat::binary32
                   ? "emulated by the compiler, another one may do otherwise; hardware rows with "

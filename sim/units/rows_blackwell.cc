@@ -43,9 +43,10 @@ constexpr std::string_view hidden_fraction =
     "the hardware rows do not show F and the zero exponent: binary16 output hides them";
 
 constexpr auto fraction_values = std::to_array<int>({35, 34, 36, 37});
-constexpr auto fraction_options = std::to_array<UnitOption>(
-    {{UnitParameter::fraction_bits, fraction_values,
-      "MMA-Sim v2 gives 35; deepseek-ai/DeepGEMM issue 176 (2025-08) finds 34 to 37"}});
+constexpr auto fraction_options =
+    std::to_array<UnitOption>({{UnitParameter::fraction_bits, fraction_values,
+                                "MMA-Sim v2 gives 35; deepseek-ai/DeepGEMM issue 176 (2025-08) is "
+                                "not sure between 34 and 37"}});
 
 /// MX: one e8m0 scale for 32 elements.
 constexpr MatrixUnit scaled(std::string_view name, const Format& input, std::string_view words) {

@@ -14,7 +14,7 @@ using softfloat::Mode;
 using softfloat::Subnormals;
 
 constexpr std::string_view intel_manual =
-    "Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2 (2025-10)";
+    "Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2 (read 2026-11)";
 
 constexpr auto accumulator_values = std::to_array<int>({2, 1});
 constexpr auto amx_options = std::to_array<UnitOption>(
@@ -38,8 +38,8 @@ constexpr MatrixUnit vdpbf16ps() {
   unit.nan_rule = NanRule::propagate;
   unit.nan_code = 0xffc00000;
   unit.source =
-      "output of an AMD EPYC (family 25, model 17) compared on 10^6 cases; Intel 64 and IA-32 "
-      "Architectures Software Developer's Manual, volume 2 (2025-10)";
+      "10^6 results of an AMD EPYC, family 25, model 17 (2026-11), repeated bit for bit; Intel 64 "
+      "and IA-32 Architectures Software Developer's Manual, volume 2 (read 2026-11)";
   unit.evidence = Evidence::measured;
   return unit;
 }
@@ -62,16 +62,26 @@ constexpr MatrixUnit amx(std::string_view name, std::string_view instruction, co
   unit.nan_rule = NanRule::propagate;
   unit.nan_code = 0xffc00000;
   unit.options = amx_options;
-  unit.note = "no CPU with AMX was at hand; which NaN is propagated is assumed to be as VDPBF16PS";
+  unit.note = "no CPU with AMX was at hand; NaN operands are assumed to pass as in VDPBF16PS";
   unit.source = intel_manual;
   unit.evidence = Evidence::documented;
+  return unit;
+}
+
+/// The manual says of TDPFP16PS that binary16 subnormals are handled and binary32 results flushed.
+constexpr MatrixUnit amx_half() {
+  MatrixUnit unit = amx("x86.tdpfp16ps.f16.f32", "TDPFP16PS", binary16, Subnormals::flush_results);
+  unit.note =
+      "no CPU with AMX was at hand; sums are assumed to be those of TDPBF16PS, a "
+      "subnormal c to be kept, NaN operands to pass as in VDPBF16PS";
+  unit.evidence = Evidence::inferred;
   return unit;
 }
 
 constexpr auto rows = std::to_array<MatrixUnit>({
     vdpbf16ps(),
     amx("x86.tdpbf16ps.bf16.f32", "TDPBF16PS", bfloat16, Subnormals::flush_both),
-    amx("x86.tdpfp16ps.f16.f32", "TDPFP16PS", binary16, Subnormals::flush_results),
+    amx_half(),
 });
 
 }  // namespace
