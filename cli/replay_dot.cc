@@ -87,6 +87,68 @@ std::optional<Error> write_results(const std::string& path, const MatrixUnit& un
   return std::nullopt;
 }
 
+/// What both forms of the answer say: the operands, the digest, no comparison yet.
+Report replay_report(const MatrixUnit& unit, const DotTensors& tensors, const std::string& path,
+                     const std::string& digest) {
+  Report report;
+  report.schema = "kvsim.replay/1";
+  report.command = "replay dot";
+  report.input = Json::object();
+  report.input["operator"] = "dot";
+  report.input["unit"] = to_string(unit);
+  report.input["tensors"] = printable(path, path.size());
+  report.input["expect"] = nullptr;
+  report.result = Json::object();
+  report.result["rows"] = tensors.rows;
+  report.result["k"] = tensors.k;
+  report.result["format"] = softfloat::format_name(unit.output);
+  report.result["sha256"] = digest;
+  report.result["mismatches"] = nullptr;
+  report.result["first"] = nullptr;
+  report.headline = fmt::format("Replayed {} row{}.", tensors.rows, tensors.rows == 1 ? "" : "s");
+  Table facts;
+  facts.show_headings = false;
+  facts.columns = {{"fact", "fact", "", Align::left}, {"value", "value", "", Align::left}};
+  facts.rows = {{Cell("unit"), Cell(fmt::format("{} ({}, {})", to_string(unit),
+                                                to_string(unit.operation), unit.instruction))},
+                {Cell("rows"), Cell(fmt::format("{}", tensors.rows))},
+                {Cell("K"), Cell(fmt::format("{}", tensors.k))},
+                {Cell("sha256"), Cell(digest)}};
+  report.tables.push_back(std::move(facts));
+  return report;
+}
+
+/// Adds what the comparison with the tensor `name` found.
+void add_comparison(Answer& answer, const Format& format, const std::vector<Bits>& results,
+                    const std::vector<Bits>& expected, const std::string& name) {
+  Report& report = answer.report;
+  Table& facts = report.tables.front();
+  const Comparison found = compare(results, expected);
+  report.input["expect"] = name;
+  report.result["mismatches"] = found.mismatches;
+  facts.rows.push_back({Cell("mismatches"), Cell(fmt::format("{}", found.mismatches))});
+  if (found.mismatches == 0) {
+    report.headline = results.size() == 1
+                          ? fmt::format("The row equals {} bit for bit.", name)
+                          : fmt::format("All {} rows equal {} bit for bit.", results.size(), name);
+    return;
+  }
+  const Bits got = results[found.first];
+  const Bits wanted = expected[found.first];
+  const std::string differ =
+      fmt::format("{} of {} rows differ from {}", found.mismatches, results.size(), name);
+  const std::string first = fmt::format("row {}: found {}, expected {}", found.first,
+                                        code_text(format, got), code_text(format, wanted));
+  report.headline = differ + ".";
+  report.result["first"] = Json::object();
+  report.result["first"]["row"] = found.first;
+  report.result["first"]["found"] = code_json(format, got);
+  report.result["first"]["expected"] = code_json(format, wanted);
+  facts.rows.push_back({Cell("first"), Cell(first)});
+  answer.exit_code = ExitCode::check_failed;
+  answer.complaint = fmt::format("{}; the first is {}", differ, first);
+}
+
 }  // namespace
 
 Result<Answer> replay_dot(const ParsedOptions& options) {
@@ -122,63 +184,11 @@ Result<Answer> replay_dot(const ParsedOptions& options) {
   }
 
   Answer answer;
-  Report& report = answer.report;
-  report.schema = "kvsim.replay/1";
-  report.command = "replay dot";
-  report.input = Json::object();
-  report.input["operator"] = "dot";
-  report.input["unit"] = to_string(*unit);
-  report.input["tensors"] = printable(*path, path->size());
-  report.input["expect"] = expect ? Json(printable(*expect)) : Json();
-  report.result = Json::object();
-  report.result["rows"] = tensors->rows;
-  report.result["k"] = tensors->k;
-  report.result["format"] = softfloat::format_name(unit->output);
-  report.result["sha256"] = digest;
-  report.result["mismatches"] = nullptr;
-  report.result["first"] = nullptr;
-
-  Table facts;
-  facts.show_headings = false;
-  facts.columns = {{"fact", "fact", "", Align::left}, {"value", "value", "", Align::left}};
-  facts.rows = {{Cell("unit"), Cell(fmt::format("{} ({}, {})", to_string(*unit),
-                                                to_string(unit->operation), unit->instruction))},
-                {Cell("rows"), Cell(fmt::format("{}", tensors->rows))},
-                {Cell("K"), Cell(fmt::format("{}", tensors->k))},
-                {Cell("sha256"), Cell(digest)}};
-  if (!expect) {
-    report.headline =
-        fmt::format("Replayed {} row{}.", tensors->rows, tensors->rows == 1 ? "" : "s");
-    report.tables.push_back(std::move(facts));
-    return answer;
+  answer.report = replay_report(*unit, *tensors, *path, digest);
+  const std::optional<std::vector<Bits>>& expected = tensors->expect;
+  if (expect && expected) {
+    add_comparison(answer, unit->output, results, *expected, printable(*expect));
   }
-  const Comparison found = compare(results, *tensors->expect);
-  report.result["mismatches"] = found.mismatches;
-  facts.rows.push_back({Cell("mismatches"), Cell(fmt::format("{}", found.mismatches))});
-  const std::string other = printable(*expect);
-  if (found.mismatches == 0) {
-    report.headline = tensors->rows == 1
-                          ? fmt::format("The row equals {} bit for bit.", other)
-                          : fmt::format("All {} rows equal {} bit for bit.", tensors->rows, other);
-  } else {
-    const Bits got = results[found.first];
-    const Bits wanted = (*tensors->expect)[found.first];
-    report.headline =
-        fmt::format("{} of {} rows differ from {}.", found.mismatches, tensors->rows, other);
-    Json first = Json::object();
-    first["row"] = found.first;
-    first["found"] = code_json(unit->output, got);
-    first["expected"] = code_json(unit->output, wanted);
-    report.result["first"] = std::move(first);
-    const std::string text =
-        fmt::format("row {}: found {}, expected {}", found.first, code_text(unit->output, got),
-                    code_text(unit->output, wanted));
-    facts.rows.push_back({Cell("first"), Cell(text)});
-    answer.exit_code = ExitCode::check_failed;
-    answer.complaint = fmt::format("{} of {} rows differ from {}; the first is {}",
-                                   found.mismatches, tensors->rows, other, text);
-  }
-  report.tables.push_back(std::move(facts));
   return answer;
 }
 

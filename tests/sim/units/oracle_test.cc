@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 
 /// \file
-/// Every row against its definition in GMP integers (unit_oracle.h): random codes with specials,
-/// numbers that overlap and cancel, subnormals; lengths that fill no block, and several
+/// Every row against its definition in GMP integers (unit_oracle.h), on the operands of
+/// operand_mix.h; lengths that fill no block, and several
 /// instructions in a chain; every value of every open parameter.
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace kvsim::oracle {
 namespace {
 
-constexpr std::uint64_t cases = 400;
+constexpr std::uint64_t cases = 500;
 
 /// Every row, and every row with each other value of its open parameters.
 std::vector<MatrixUnit> all_variants() {
@@ -72,7 +72,7 @@ TEST(MatrixUnitOracle, ManyFractionBitsGiveTheExactSum) {
     if (row.operation != UnitOperation::t_fdpa || row.addend == Addend::last) continue;
     MatrixUnit unit = row;
     unit.fraction_bits = 60;
-    for (std::uint64_t i = 1; i < 600; i += 3) {  // near one: nothing lies 60 bits below
+    for (std::uint64_t i = first_case(Mix::near_one); i < 1000; i += mixes) {
       const UnitCase each = unit_case(unit, static_cast<std::size_t>(unit.fan_in), i);
       EXPECT_EQ(unit_dot(unit, each.operands()), exact_dot_rounded(unit, each.a, each.b, each.c))
           << unit.name << " case " << i;

@@ -66,7 +66,7 @@ TEST(MatrixUnitProperties, TruncationIsSymmetricAndRoundingDownIsNot) {
     const bool late =
         unit.operation == UnitOperation::tr_fdpa || unit.operation == UnitOperation::gtr_fdpa;
     std::size_t differing = 0;
-    for (std::uint64_t i = 1; i < 3 * cases; i += 3) {  // finite
+    for (std::uint64_t i = first_case(Mix::near_one); i < mixes * cases; i += mixes) {
       const UnitCase each = unit_case(unit, static_cast<std::size_t>(unit.fan_in), i);
       // Codes of "fnuz" formats have no −0.
       if (late && limits(unit.operand).has_negative_zero == false &&
@@ -89,9 +89,9 @@ TEST(MatrixUnitProperties, TruncationIsSymmetricAndRoundingDownIsNot) {
 TEST(MatrixUnitProperties, PowersOfTwoScaleTheResult) {
   for (const MatrixUnit& unit : matrix_units()) {
     if (unit.operand.exponent_bits < 5 || unit.order == OperandOrder::pairs_of_four) continue;
-    for (std::uint64_t i = 1; i < 3 * cases; i += 3) {
+    for (std::uint64_t i = first_case(Mix::near_one); i < mixes * cases; i += mixes) {
       UnitCase each = unit_case(unit, static_cast<std::size_t>(unit.fan_in), i);
-      each.c = mixed_code(unit.output, Mix::near_one, i + 7);
+      each.c = mixed_code(unit.output, Mix::near_one, false, i + 7);
       const Bits before = dot(unit, each);
       const int shift = static_cast<int>(i % 3) + 1;
       const auto scale = [&](const Format& f, Bits& code) {
@@ -113,7 +113,7 @@ TEST(MatrixUnitProperties, ZeroPaddingChangesNothing) {
   for (const MatrixUnit& unit : matrix_units()) {
     const auto fan_in = static_cast<std::size_t>(unit.fan_in);
     if (fan_in == 1) continue;
-    for (std::uint64_t i = 1; i < 3 * cases; i += 3) {
+    for (std::uint64_t i = first_case(Mix::near_one); i < mixes * cases; i += mixes) {
       const std::size_t length = 1 + mix(i) % (fan_in - 1);
       UnitCase each = unit_case(unit, length, i);
       const Bits before = dot(unit, each);

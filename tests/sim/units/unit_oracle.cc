@@ -292,49 +292,37 @@ Bits as_binary32(const MatrixUnit& unit, const Number& n) {
   return round(exact_value(n.value.get(), -unit_bits), unit.output, {}).bits;
 }
 
+/// An operand of a chain of fused multiply-adds; a subnormal is a zero where the row says so.
+Number operand(const MatrixUnit& unit, Bits code) {
+  Number n = number(unit.output, code);
+  if (flushes_inputs(unit.mode) && decode(unit.output, code).subnormal) {
+    n.kind = Kind::zero;
+    n.value = Integer();
+  }
+  return n;
+}
+
 Bits fma(const MatrixUnit& unit, const Number& a, const Number& b, Bits c) {
   const Bits codes[] = {as_binary32(unit, a), as_binary32(unit, b), c};
-  Number operands[3];
-  for (std::size_t i = 0; i < 3; ++i) {
-    operands[i] = number(unit.output, codes[i]);
-    const bool flush = flushes_inputs(unit.mode) && decode(unit.output, codes[i]).subnormal;
-    if (flush) {
-      operands[i].kind = Kind::zero;
-      operands[i].value = Integer();
-    }
-  }
-  const Number terms[] = {product(operands[0], operands[1]), operands[2]};
+  const Number terms[] = {product(operand(unit, codes[0]), operand(unit, codes[1])),
+                          operand(unit, c)};
   return first_nan(unit, rounded_once(unit, terms, false, unit.mode), codes);
 }
 
 Bits add(const MatrixUnit& unit, Bits x, Bits y) {
   const Bits codes[] = {x, y};
-  Number terms[2];
-  for (std::size_t i = 0; i < 2; ++i) {
-    terms[i] = number(unit.output, codes[i]);
-    if (flushes_inputs(unit.mode) && decode(unit.output, codes[i]).subnormal) {
-      terms[i].kind = Kind::zero;
-      terms[i].value = Integer();
-    }
-  }
+  const Number terms[] = {operand(unit, x), operand(unit, y)};
   return first_nan(unit, rounded_once(unit, terms, false, unit.mode), codes);
 }
 
 Bits block_result(const MatrixUnit& unit, const Block& block, Bits c) {
+  using enum UnitOperation;
   const Number addend = number(unit.output, c);
-  switch (unit.operation) {
-    case UnitOperation::e_fdpa:
-      return exact_block(unit, block, addend);
-    case UnitOperation::ftz_add_mul:
-      return flushing_block(unit, block, c);
-    case UnitOperation::tr_fdpa:
-    case UnitOperation::gtr_fdpa:
-      return rounded_down_sum(unit, block, addend);
-    default:
-      break;
-  }
-  std::vector<Number> terms =
-      unit.operation == UnitOperation::t_fdpa ? block.products : scaled_terms(unit, block);
+  const UnitOperation operation = unit.operation;
+  if (operation == e_fdpa) return exact_block(unit, block, addend);
+  if (operation == ftz_add_mul) return flushing_block(unit, block, c);
+  if (operation == tr_fdpa || operation == gtr_fdpa) return rounded_down_sum(unit, block, addend);
+  std::vector<Number> terms = operation == t_fdpa ? block.products : scaled_terms(unit, block);
   terms.push_back(addend);
   return truncated_sum(unit, terms);
 }

@@ -207,8 +207,10 @@ std::vector<std::size_t> sharpest(std::span<const std::uint32_t> results, std::s
   }
   std::vector<std::size_t> by_sharpness(results.size());
   for (std::size_t i = 0; i < by_sharpness.size(); ++i) by_sharpness[i] = i;
-  std::stable_sort(by_sharpness.begin(), by_sharpness.end(), [&](std::size_t x, std::size_t y) {
-    return std::popcount(refuted[x]) > std::popcount(refuted[y]);
+  std::sort(by_sharpness.begin(), by_sharpness.end(), [&](std::size_t x, std::size_t y) {
+    const int of_x = std::popcount(refuted[x]);
+    const int of_y = std::popcount(refuted[y]);
+    return of_x != of_y ? of_x > of_y : x < y;
   });
   std::vector<bool> taken(results.size());
   std::vector<std::size_t> chosen;
