@@ -68,11 +68,17 @@ Error not_for(std::string_view option, std::string_view operation, std::string_v
 }
 
 // An option that the operation has no use for is a mistake, not a remark.
-std::optional<Error> check_applicable(std::string_view operation, const ParsedOptions& options) {
+std::optional<Error> check_applicable(const Operation& operation, const ParsedOptions& options) {
   for (const std::string_view option : sum_options) {
-    if (options.has(option)) return not_for(option, operation, "dot and sum");
+    if (options.has(option)) return not_for(option, operation.name, "dot and sum");
   }
-  if (options.has("--to") && operation != "convert") return not_for("--to", operation, "convert");
+  if (options.has("--to") && operation.name != "convert") {
+    return not_for("--to", operation.name, "convert");
+  }
+  if (operation.rounds) return std::nullopt;
+  for (const std::string_view option : mode_option_names()) {
+    if (options.has(option)) return not_for(option, operation.name, "operations that round");
+  }
   return std::nullopt;
 }
 
@@ -96,7 +102,7 @@ std::optional<Error> check_e8m0(const Operation& operation, const NamedFormat& f
 
 Result<Evaluation> evaluate_operation(const Operation& operation, const ParsedOptions& options,
                                       const softfloat::Mode& mode) {
-  if (const auto error = check_applicable(operation.name, options)) return *error;
+  if (const auto error = check_applicable(operation, options)) return *error;
   const std::optional<std::string> format_text = options.value("--format");
   if (!format_text) {
     return Error{ErrorKind::usage,
@@ -126,7 +132,7 @@ Result<Evaluation> evaluate_operation(const Operation& operation, const ParsedOp
     evaluation.format = *to;
     evaluation.input["to"] = (*to)->name;
   }
-  add_mode(evaluation.input, mode);
+  if (operation.rounds) add_mode(evaluation.input, mode);
 
   const std::vector<std::string>& texts = options.positionals();
   const std::size_t given = texts.size() - 1;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/format_option.h"
 #include "softfloat/formats.h"
+#include "softfloat/host.h"
 #include "softfloat/text.h"
 
 namespace kvsim {
@@ -38,12 +40,23 @@ std::string specials_text(const Format& format) {
   return "one nan, no zero, no sign";
 }
 
+// A limit as people quote it: 65504, 0.5, 2^-14, 3.3895e+38. (The shortest decimal that reads back,
+// such as 6e-08, would look like a wrong value here.)
+std::string limit_text(const Format& format, Bits bits) {
+  const std::string exact = softfloat::to_exact_decimal(format, bits);
+  if (exact.size() <= 5) return exact;
+  const double value = softfloat::to_double(format, bits);
+  int exponent = 0;
+  if (std::frexp(value, &exponent) == 0.5) return fmt::format("2^{}", exponent - 1);
+  return fmt::format("{:.5g}", value);
+}
+
 Cell number_cell(const Format& format, Bits bits) {
   Json value = Json::object();
   value["bits"] = softfloat::to_bits_text(format, bits);
   value["hex_float"] = softfloat::to_hex_float(format, bits);
   value["decimal"] = softfloat::to_decimal(format, bits);
-  return {softfloat::to_decimal(format, bits), std::move(value)};
+  return {limit_text(format, bits), std::move(value)};
 }
 
 std::vector<Cell> format_row(const NamedFormat& row) {

@@ -31,9 +31,11 @@ constexpr std::int64_t max_threads = 1024;
 
 constexpr std::array predict_options{
     OptionSpec{"--head-dim", "N", "elements of one head, 1 to 65536 (needed without --tensors)"},
-    OptionSpec{"--gqa", "R", "query heads that read one K/V head, 1 to 4096 (default 1)"},
+    OptionSpec{"--gqa", "R",
+               "query heads that read one K/V head, 1 to 4096 (default: heads ÷ kv-heads, or 1)"},
     OptionSpec{"--kv-heads", "N", "K/V heads, 1 to 4096 (default 2)"},
-    OptionSpec{"--heads", "N", "query heads; must equal gqa × kv-heads (default: that)"},
+    OptionSpec{"--heads", "N",
+               "query heads; with --gqa it must equal gqa × kv-heads (default: that)"},
     OptionSpec{"--kv-len", "N", "keys in the cache, 1 to 1048576 (default 512)"},
     OptionSpec{"--query-len", "N",
                "queries, 1 to kv-len (default 1: decoding); query i sees keys 0 to kv-len - "
@@ -119,6 +121,10 @@ std::optional<Error> read_rounded_parts(const ParsedOptions& options,
     const std::string_view word = rest.substr(0, comma);
     const auto part = std::find_if(parts.begin(), parts.end(),
                                    [&](const auto& each) { return each.first == word; });
+    if (word == "none") {
+      return Error{ErrorKind::usage,
+                   fmt::format("--round is {}; none is accepted alone", in_quotes(*text))};
+    }
     if (part == parts.end()) return unknown_word("--round", word, names);
     if (arithmetic.*(part->second)) {
       return Error{ErrorKind::usage,

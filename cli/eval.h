@@ -47,6 +47,7 @@ struct Operation {
   std::string_view name;
   int operand_count = 1;
   bool is_defined_for_e8m0 = false;
+  bool rounds = true;  ///< false: the operation takes no rounding, overflow or subnormal options
   void (*evaluate)(Evaluation& evaluation, const softfloat::Mode& mode);
 };
 

@@ -92,22 +92,22 @@ void step(Evaluation& e, const Mode& /*mode*/) {
 }
 
 constexpr std::array operation_rows{
-    Operation{"add", 2, false, add},
-    Operation{"sub", 2, false, sub},
-    Operation{"mul", 2, true, mul},
-    Operation{"div", 2, true, div},
-    Operation{"sqrt", 1, false, sqrt},
-    Operation{"fma", 3, false, fma},
-    Operation{"convert", 1, true, convert},
-    Operation{"compare", 2, true, compare},
-    Operation{"compare_signaling", 2, true, compare_signaling},
-    Operation{"minimum", 2, false, choose<softfloat::minimum>},
-    Operation{"maximum", 2, false, choose<softfloat::maximum>},
-    Operation{"minimum_number", 2, false, choose<softfloat::minimum_number>},
-    Operation{"maximum_number", 2, false, choose<softfloat::maximum_number>},
-    Operation{"next_up", 1, false, step<softfloat::next_up>},
-    Operation{"next_down", 1, false, step<softfloat::next_down>},
-    Operation{"round_to_integral", 1, false, round_to_integral},
+    Operation{"add", 2, false, true, add},
+    Operation{"sub", 2, false, true, sub},
+    Operation{"mul", 2, true, true, mul},
+    Operation{"div", 2, true, true, div},
+    Operation{"sqrt", 1, false, true, sqrt},
+    Operation{"fma", 3, false, true, fma},
+    Operation{"convert", 1, true, true, convert},
+    Operation{"compare", 2, true, false, compare},
+    Operation{"compare_signaling", 2, true, false, compare_signaling},
+    Operation{"minimum", 2, false, false, choose<softfloat::minimum>},
+    Operation{"maximum", 2, false, false, choose<softfloat::maximum>},
+    Operation{"minimum_number", 2, false, false, choose<softfloat::minimum_number>},
+    Operation{"maximum_number", 2, false, false, choose<softfloat::maximum_number>},
+    Operation{"next_up", 1, false, false, step<softfloat::next_up>},
+    Operation{"next_down", 1, false, false, step<softfloat::next_down>},
+    Operation{"round_to_integral", 1, false, true, round_to_integral},
 };
 
 }  // namespace
@@ -116,6 +116,7 @@ std::span<const Operation> operations() { return operation_rows; }
 
 std::vector<std::string_view> operation_names() {
   std::vector<std::string_view> names;
+  names.reserve(operation_rows.size() + 2);
   for (const Operation& operation : operation_rows) names.push_back(operation.name);
   names.emplace_back("dot");
   names.emplace_back("sum");

@@ -122,6 +122,7 @@ Result<Evaluation> evaluate_sum(std::string_view operation, const ParsedOptions&
   evaluation.format = sum->accumulate;
   evaluation.operands = std::move(*a);
   std::vector<Bits> a_bits;
+  a_bits.reserve(evaluation.operands.size());
   for (const Operand& operand : evaluation.operands) a_bits.push_back(operand.value.bits);
   std::vector<Bits> b_bits;
   const auto b_text = options.value("--b");

@@ -127,6 +127,12 @@ std::vector<std::string_view> raised(const softfloat::Flags& flags) {
 
 }  // namespace
 
+std::span<const std::string_view> mode_option_names() {
+  static constexpr std::array<std::string_view, 5> names{"--rounding", "--random", "--overflow",
+                                                         "--subnormals", "--tininess"};
+  return names;
+}
+
 Result<Mode> mode_from(const ParsedOptions& options) {
   Mode mode;
   const auto rounding = named_value<Rounding>(options, "--rounding", rounding_names, mode.rounding);

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ namespace kvsim {
 /// or lower case, with or without '_' and '-'. Errors (usage): an unknown name; --random without
 /// stochastic rounding, or stochastic rounding without --random.
 [[nodiscard]] Result<softfloat::Mode> mode_from(const ParsedOptions& options);
+
+/// The options that mode_from reads.
+[[nodiscard]] std::span<const std::string_view> mode_option_names();
 
 /// The canonical name of a rounding: "ties_to_even".
 [[nodiscard]] std::string_view rounding_name(softfloat::Rounding rounding);

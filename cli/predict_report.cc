@@ -23,6 +23,8 @@ namespace {
 // A figure in JSON: the number, and its binary64 code so that equality needs no parsing.
 Json figure_json(double value) {
   Json out = Json::object();
+  // Which NaN a processor makes is its own affair: the output knows one.
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
   out["value"] = json_number(value);
   out["bits"] = softfloat::to_bits_text(softfloat::binary64, softfloat::from_double(value));
   return out;
@@ -40,10 +42,17 @@ Cell ulp_figure(double value) {
   return {std::isfinite(value) ? fmt::format("{:.4g}", value) : "inf", figure_json(value)};
 }
 
-// An infinite bound says that a number overflows or could.
+// An infinite bound, or none at all, says that a number overflows or could.
 Cell bound(double value) {
-  return {std::isinf(value) ? "overflow" : figure_text(value), figure_json(value)};
+  return {std::isfinite(value) ? figure_text(value) : "overflow", figure_json(value)};
 }
+
+// Figures leave out what is infinite or NaN. Where that is every element there is no error to tell.
+bool all_overflow(const ErrorSummary& error) {
+  return error.elements > 0 && error.not_finite == error.elements;
+}
+
+Cell overflow_cell() { return {"overflow", figure_json(std::numeric_limits<double>::infinity())}; }
 
 Cell count(std::int64_t value) { return {std::to_string(value), Json(value)}; }
 
@@ -69,10 +78,14 @@ void add_error_cells(std::vector<Cell>& cells, const softfloat::Format& format,
   cells.emplace_back(softfloat::format_name(format));
   cells.push_back(count(error.elements));
   cells.push_back(count(error.not_finite));
-  cells.push_back(figure(error.mean_relative_error));
-  cells.push_back(figure(error.relative_l2));
-  cells.push_back(ulp_figure(error.max_ulp));
-  cells.push_back(figure(error.max_absolute));
+  if (all_overflow(error)) {
+    cells.insert(cells.end(), 4, overflow_cell());
+  } else {
+    cells.push_back(figure(error.mean_relative_error));
+    cells.push_back(figure(error.relative_l2));
+    cells.push_back(ulp_figure(error.max_ulp));
+    cells.push_back(figure(error.max_absolute));
+  }
   cells.push_back(bound(error.running_bound_l2));
   cells.push_back(has_a_priori_bound ? bound(error.a_priori_bound_l2) : no_bound());
   cells.push_back(figure(error.max_of_running_bound));
@@ -196,9 +209,14 @@ Table setting_table(const PredictReport& prediction, const PredictInputs& inputs
   const auto add = [&](std::string name, std::string value) {
     table.rows.push_back({Cell(std::move(name)), Cell(std::move(value))});
   };
-  add("shape", fmt::format("{} query heads on {} K/V heads, head_dim {}, {} keys, {} quer{}",
-                           shape.query_heads, shape.kv_heads, shape.head_dim, shape.kv_len,
-                           shape.query_len, shape.query_len == 1 ? "y" : "ies"));
+  const auto counted = [](std::int64_t count, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", count, count == 1 ? one : many);
+  };
+  add("shape", fmt::format("{} on {}, head_dim {}, {}, {}",
+                           counted(shape.query_heads, "query head", "query heads"),
+                           counted(shape.kv_heads, "K/V head", "K/V heads"), shape.head_dim,
+                           counted(shape.kv_len, "key", "keys"),
+                           counted(shape.query_len, "query", "queries")));
   add("inputs", inputs.source);
   add("storage", std::string(inputs.storage->name));
   add("accumulator", fmt::format("{}, products {}", softfloat::format_name(arithmetic.accumulator),
@@ -236,18 +254,44 @@ Json input_json(const PredictReport& prediction, const PredictInputs& inputs) {
   return input;
 }
 
-// The share of outputs that the order alone changes, and how far all are from exact attention.
+// How far the orders are from exact attention, over the outputs that are finite.
+std::string distance_text(const PredictReport& prediction) {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  std::int64_t not_finite = 0;
+  std::int64_t elements = 0;
+  for (const StageReport& stage : prediction.stages) {
+    if (stage.stage != Stage::attention) continue;
+    not_finite = std::max(not_finite, stage.error.not_finite);
+    elements = stage.error.elements;
+    if (all_overflow(stage.error)) continue;
+    least = std::min(least, stage.error.relative_l2);
+    most = std::max(most, stage.error.relative_l2);
+  }
+  const bool one = prediction.options.variants.size() == 1;
+  std::string text;
+  if (not_finite > 0) {
+    text = fmt::format("{}{} of {} output elements {} infinite or NaN", one ? "" : "up to ",
+                       not_finite, elements, not_finite == 1 ? "is" : "are");
+    if (least > most) return text + ".";
+    text += "; where finite, ";
+  }
+  const std::string distance =
+      least == most ? fmt::format("{:.2e}", most) : fmt::format("{:.2e} to {:.2e}", least, most);
+  return text + fmt::format("{} lies {} from exact attention (relative L2), within its bounds.",
+                            one ? "this order" : "every order", distance);
+}
+
 std::string headline(const PredictReport& prediction) {
   if (!prediction.bounds_hold) {
     return "An error exceeds its bound, which is a defect of kvsim: please report this command.";
   }
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0;
-  for (const StageReport& stage : prediction.stages) {
-    if (stage.stage != Stage::attention) continue;
-    least = std::min(least, stage.error.relative_l2);
-    most = std::max(most, stage.error.relative_l2);
+  std::string distance = distance_text(prediction);
+  if (prediction.options.variants.size() == 1) {
+    if (distance.front() == 't') distance.front() = 'T';
+    return distance;
   }
+  // The share of outputs that the order alone changes.
   std::int64_t differing = 0;
   std::int64_t elements = 0;
   for (const DifferenceCount& stage : prediction.differences) {
@@ -257,18 +301,10 @@ std::string headline(const PredictReport& prediction) {
       for (const std::int64_t each : row) differing = std::max(differing, each);
     }
   }
-  const std::string distance =
-      least == most ? fmt::format("{:.2e}", most) : fmt::format("{:.2e} to {:.2e}", least, most);
-  if (prediction.options.variants.size() == 1) {
-    return fmt::format("This order lies {} from exact attention (relative L2), within its bounds.",
-                       distance);
-  }
   const double share =
       elements == 0 ? 0 : 100.0 * static_cast<double>(differing) / static_cast<double>(elements);
   return fmt::format(
-      "The order of summation alone changes up to {} of {} output elements "
-      "({:.1f} %); every order lies {} from exact attention (relative L2), within its "
-      "bounds.",
+      "The order of summation alone changes up to {} of {} output elements ({:.1f} %); {}",
       differing, elements, share, distance);
 }
 
@@ -307,6 +343,8 @@ Report prediction_report(const PredictReport& prediction, const PredictInputs& i
   report.tables.back().notes.emplace_back(
       "bounds: relative L2 that rounding cannot exceed, from the intermediate results and from "
       "the inputs alone");
+  report.tables.back().notes.emplace_back(
+      "max (ulp): in units in the last place of the exact value, so large where that is near zero");
   add_not_finite_notes(prediction, report.tables.back());
   if (prediction.options.variants.size() > 1) {
     report.tables.push_back(difference_table(prediction));

@@ -73,6 +73,7 @@ void install_signal_handlers() {
   ::sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
+  ::sigaction(SIGXFSZ, &action, nullptr);  // writing past a size limit fails with EFBIG instead
 }
 
 Result<std::monostate> write_standard_output(std::string_view text) {

@@ -68,6 +68,11 @@ Result<std::string_view> header_text(std::span<const std::byte> file) {
         fmt::format("the header begins with {}; accepted: \"{{\"", quote(text.substr(0, 1))));
   }
   text = text.substr(0, text.find_last_not_of(' ') + 1);
+  // The JSON parser takes a zero byte for the end and would never see what follows it.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return file_error(fmt::format(
+        "the header has a zero byte at its byte {}; accepted: one JSON object in UTF-8", zero + 1));
+  }
   if (const auto begin = oversized_piece(text)) {
     return file_error(
         fmt::format("the header has a text or gap longer than {0} bytes at its byte "

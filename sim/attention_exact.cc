@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
+#include <bit>
+#include <cmath>
 #include <cstddef>
 
 #include "sim/attention_row.h"
@@ -36,6 +38,12 @@ std::vector<DoubleDouble> exact_scores(const AttentionRow& row) {
   return scores;
 }
 
+DoubleDouble score_difference(DoubleDouble score, DoubleDouble largest) {
+  // The low part of a sum with an infinite term would be NaN.
+  if (!std::isfinite(score.high) || !std::isfinite(largest.high)) return score.high - largest.high;
+  return score - largest;
+}
+
 ExactSoftmax exact_softmax(std::span<const DoubleDouble> scores) {
   DoubleDouble largest = scores[0];
   for (const DoubleDouble score : scores) {
@@ -44,7 +52,7 @@ ExactSoftmax exact_softmax(std::span<const DoubleDouble> scores) {
   ExactSoftmax result;
   result.p.reserve(scores.size());
   for (const DoubleDouble score : scores) {
-    result.p.push_back(exp_reference(score - largest));
+    result.p.push_back(exp_reference(score_difference(score, largest)));
     result.row_sum = result.row_sum + result.p.back();
   }
   for (DoubleDouble& p : result.p) p = p / result.row_sum;

@@ -28,7 +28,9 @@ class Accumulator {
     return value(softfloat::mul(format_, bits(a), bits(b)));
   }
   /// a − b for numbers of any format, exact until one rounding.
-  [[nodiscard]] double sub(double a, double b) const { return round_to(format_, two_sum(a, -b)); }
+  [[nodiscard]] double sub(double a, double b) const {
+    return round_to(format_, score_difference(DoubleDouble(a), DoubleDouble(b)));
+  }
   [[nodiscard]] double div(double a, double b) const {
     return value(softfloat::div(format_, bits(a), bits(b)));
   }
@@ -53,8 +55,15 @@ class Accumulator {
 /// value for the a-priori bound.
 void store(const Format& storage, const RoundingUnits& units, double exact_magnitude, double& value,
            double& running, double& a_priori) {
+  const double before = value;
   value = round_to(storage, DoubleDouble(value));
-  running = outward(running + rounding_error(units, value));
+  if (!std::isfinite(before)) {
+    running = no_bound;  // a format without NaN and infinity makes a number of it
+  } else if (units.saturates && std::abs(value) >= units.largest_finite) {
+    running = outward(running + std::abs(before - value));
+  } else {
+    running = outward(running + rounding_error(units, value));
+  }
   a_priori = outward(a_priori + rounding_error_before(units, outward(exact_magnitude + a_priori)));
 }
 
@@ -66,9 +75,14 @@ BoundedValues scores_of_row(const AttentionArithmetic& arithmetic, const Order& 
   const RoundingUnits storage_units(arithmetic.storage);
   const double u = accumulator.units().unit_roundoff;
   const double half_quantum = accumulator.units().half_quantum;
-  const double scale =
-      round_to(arithmetic.accumulator,
-               DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(row.head_dim))));
+  const DoubleDouble factor =
+      DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(row.head_dim)));
+  const double scale = round_to(arithmetic.accumulator, factor);
+  // The exact factor from above, and the relative error of the rounded one: at most u, but for a
+  // subnormal factor (which may even be 0) the half quantum counts.
+  const bool is_normal = scale >= accumulator.units().smallest_normal;
+  const double exact_scale = outward(is_normal ? scale * (1 + 2 * u) : factor.high);
+  const double scale_error = is_normal ? u : outward(half_quantum / factor.high);
 
   const SumProblem problem{.order = order,
                            .product = arithmetic.product,
@@ -85,15 +99,14 @@ BoundedValues scores_of_row(const AttentionArithmetic& arithmetic, const Order& 
     double& value = result.value[at(j)];
     double& running = result.running[at(j)];
     double& a_priori = result.a_priori[at(j)];
-    // The factor has a relative error of at most u, the product is rounded once more. exact_scale
-    // bounds 1/√head_dim from above.
-    const double exact_scale = outward(scale * (1 + 2 * u));
+    // The factor is off by scale_error, the product is rounded once more.
     const double computed = std::abs(value);
     value = accumulator.mul(value, scale);
-    running = outward(exact_scale * (running + u * computed) +
+    running = outward(exact_scale * (running + scale_error * computed) +
                       rounding_error(accumulator.units(), value));
     const double before = outward(absolute[at(j)] + a_priori);
-    a_priori = outward(exact_scale * (a_priori + (2 * u + u * u) * before) + half_quantum);
+    const double roundings = scale_error + u + scale_error * u;
+    a_priori = outward(exact_scale * (a_priori + roundings * before) + half_quantum);
     if (arithmetic.round_scores) {
       store(arithmetic.storage, storage_units, exact_scale * absolute[at(j)], value, running,
             a_priori);
@@ -118,19 +131,28 @@ SoftmaxOfRow softmax_of_row(const AttentionArithmetic& arithmetic, const Order& 
   std::vector<double> relative(n);  // bounds on the relative error of each exponential
   double absolute_error = 0;
   double exact_sum = 0;
+  bool all_finite = true;
   for (std::size_t j = 0; j < n; ++j) {
     const double difference = accumulator.sub(scores[j], largest);
     exponential[j] = accumulator.exp(difference);
-    // The rounded difference is d(1 + δ), |δ| ≤ u, so its exponential is off by e^(u|d|); the model
-    // is correctly rounded.
+    // The rounded difference is off by at most ε = u|d|, or half a quantum where it is subnormal,
+    // so its exponential is off by e^ε; the model is correctly rounded.
     const double exact_difference = std::abs(scores[j] - largest);
-    const double shift = expm1_above(outward(u * exact_difference));
-    relative[j] = outward(shift + u * (1 + shift));
-    exact[j] = exp_reference(two_sum(scores[j], -largest)).high;
+    double difference_error = u * exact_difference;
+    if (exact_difference > 0 && exact_difference < accumulator.units().smallest_normal) {
+      difference_error = std::max(difference_error, half_quantum);
+    }
+    const double shift = expm1_above(outward(difference_error));
+    exact[j] = exp_reference(score_difference(DoubleDouble(scores[j]), DoubleDouble(largest))).high;
+    // Below 2^−1074 both exponentials are less than half a quantum, and so is their difference.
+    relative[j] = exact[j] > 0 ? outward(shift + u * (1 + shift)) : 0.0;
+    // A score may have overflowed, or a difference in a format without infinity. (Where a format
+    // saturates, or has infinity, the exponential of the least number is 0 as it should be.)
+    all_finite = all_finite && std::isfinite(exact_difference) && std::isfinite(exponential[j]);
     absolute_error += relative[j] * exact[j] + half_quantum;
     exact_sum += exact[j];
   }
-  absolute_error = outward(absolute_error);
+  absolute_error = all_finite ? outward(absolute_error) : no_bound;
 
   SoftmaxOfRow result;
   const SumProblem problem{.order = order,
@@ -171,6 +193,10 @@ SoftmaxOfRow softmax_of_row(const AttentionArithmetic& arithmetic, const Order& 
     value = accumulator.div(exponential[j], row_sum);
     running = ratio_bound(j, result.row_sum.running[0]);
     a_priori = ratio_bound(j, result.row_sum.a_priori[0]);
+    if (all_finite && std::isfinite(row_sum)) {
+      // Both numbers lie between 0 and the larger one: that bounds what the ratio cannot.
+      running = std::min(running, std::max(value, outward(exact[j] / sum_below)));
+    }
     if (arithmetic.round_p) {
       const double exact_p = std::min(1.0, outward(exact[j] / sum_below));
       store(arithmetic.storage, storage_units, exact_p, value, running, a_priori);
@@ -217,12 +243,24 @@ BoundedValues attention_of_row(const AttentionArithmetic& arithmetic, const Atte
   const double factor = expm1_above(outward(2 * score_error));
   for (std::int64_t d = 0; d < row.head_dim; ++d) {
     double inherited = 0;
+    double of_softmax = 0;
+    double least = row.v[at(d)];
+    double greatest = least;
     for (std::int64_t j = 0; j < row.keys; ++j) {
       // p̂ is within running[j] of the exact softmax p' of the computed scores, and p' within a
       // factor of the exact p: |p' − p| ≤ (e^(2Δ) − 1)·p'.
       const double p_above = softmax.p.value[at(j)] + softmax.p.running[at(j)];
-      inherited +=
-          std::abs(row.v[at(j * row.head_dim + d)]) * (softmax.p.running[at(j)] + factor * p_above);
+      const double v = row.v[at(j * row.head_dim + d)];
+      inherited += std::abs(v) * (softmax.p.running[at(j)] + factor * p_above);
+      of_softmax += std::abs(v) * softmax.p.running[at(j)];
+      least = std::min(least, v);
+      greatest = std::max(greatest, v);
+    }
+    // Under either softmax the output is a mean of the values: it cannot move further than they
+    // are apart.
+    if (std::isfinite(score_error)) {
+      const double limited = of_softmax + (greatest - least);
+      inherited = inherited < limited ? inherited : limited;
     }
     output.running[at(d)] = outward(output.running[at(d)] + inherited);
     if (std::isnan(output.running[at(d)])) output.running[at(d)] = no_bound;

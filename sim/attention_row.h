@@ -66,6 +66,10 @@ struct ExactSoftmax {
 [[nodiscard]] std::vector<DoubleDouble> exact_values(const AttentionRow& row,
                                                      std::span<const DoubleDouble> p);
 
+/// score − largest, exactly where both are finite. A score of −∞ (a product that overflowed) stays
+/// −∞ below a finite largest score, so that its probability is 0.
+[[nodiscard]] DoubleDouble score_difference(DoubleDouble score, DoubleDouble largest);
+
 /// The value rounded to a format, ties to even. The double-double is taken as it stands.
 [[nodiscard]] double round_to(const softfloat::Format& format, DoubleDouble value);
 

@@ -16,7 +16,8 @@ RoundingUnits::RoundingUnits(const softfloat::Format& format)
       half_quantum(
           std::max(0x1p-1074, std::ldexp(1.0, format.emin() - format.trailing_bits() - 1))),
       largest_finite(softfloat::to_double(format, format.max_finite())),
-      smallest_normal(std::ldexp(1.0, format.emin())) {}
+      smallest_normal(std::ldexp(1.0, format.emin())),
+      saturates(!format.has_nan()) {}
 
 double expm1_above(double x) {
   if (!(x < 700.0)) return no_bound;
@@ -26,6 +27,7 @@ double expm1_above(double x) {
 
 double rounding_error(const RoundingUnits& units, double rounded) {
   if (!std::isfinite(rounded)) return no_bound;
+  if (units.saturates && std::abs(rounded) >= units.largest_finite) return no_bound;
   return std::max(units.unit_roundoff * std::abs(rounded), units.half_quantum);
 }
 

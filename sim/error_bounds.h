@@ -19,6 +19,7 @@ struct RoundingUnits {
   double half_quantum = 0;   ///< half the smallest subnormal: the error of a subnormal result
   double largest_finite = 0;
   double smallest_normal = 0;
+  bool saturates = false;  ///< neither infinity nor NaN: an overflow leaves a finite number
 
   explicit RoundingUnits(const softfloat::Format& format);
 };
@@ -31,7 +32,8 @@ inline constexpr double no_bound = std::numeric_limits<double>::infinity();
 /// e^x − 1 from above, x ≥ 0.
 [[nodiscard]] double expm1_above(double x);
 
-/// Error of one rounding to nearest whose rounded result is `rounded`.
+/// Error of one rounding to nearest whose rounded result is `rounded`; no bound where that is the
+/// largest number of a format that saturates, since any larger number gives it too.
 [[nodiscard]] double rounding_error(const RoundingUnits& units, double rounded);
 
 /// Error of one rounding to nearest of a number of magnitude at most `magnitude`.

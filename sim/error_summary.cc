@@ -20,11 +20,13 @@ void ErrorSums::add(const softfloat::Format& format, const BoundedValues& values
     const double a_priori = values.a_priori.empty() ? no_bound : values.a_priori[i];
     running_squared_ += running * running;
     a_priori_squared_ += a_priori * a_priori;
-    exact_squared_ += exact[i].high * exact[i].high;
-    if (!std::isfinite(values.value[i])) {
+    if (!std::isfinite(values.value[i]) || !std::isfinite(exact[i].high)) {
       ++not_finite_;
+      // A finite bound would promise a finite error.
+      bounds_hold_ = bounds_hold_ && running == no_bound && a_priori == no_bound;
       continue;
     }
+    exact_squared_ += exact[i].high * exact[i].high;
     const double error = std::abs((exact[i] - values.value[i]).high);
     error_squared_ += error * error;
     max_absolute_ = std::max(max_absolute_, error);

@@ -82,6 +82,7 @@ std::vector<std::int64_t> outlier_channels(std::uint64_t seed, std::int64_t head
   std::sort(ranks.begin(), ranks.end());
   const std::int64_t count = std::max<std::int64_t>(1, head_dim / channels_per_outlier);
   std::vector<std::int64_t> channels;
+  channels.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < std::min(count, head_dim); ++i) {
     channels.push_back(ranks[static_cast<std::size_t>(i)].second);
   }

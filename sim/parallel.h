@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,13 @@ void parallel_for(std::int64_t count, int threads, const Work& work) {
   };
   const std::int64_t helpers = std::min<std::int64_t>(threads, count) - 1;
   std::vector<std::thread> pool;
-  for (std::int64_t i = 0; i < helpers; ++i) pool.emplace_back(run);
+  for (std::int64_t i = 0; i < helpers; ++i) {
+    try {
+      pool.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // the system has no more threads: those that run do the rest
+    }
+  }
   run();
   for (std::thread& thread : pool) thread.join();
 }

@@ -149,7 +149,8 @@ std::string plain_text(const Digits& number) {
     return "0." + std::string(static_cast<std::size_t>(-number.exponent - 1), '0') + number.digits;
   }
   if (number.exponent >= count - 1) {
-    return number.digits + std::string(static_cast<std::size_t>(number.exponent + 1 - count), '0');
+    const int zeros = number.exponent + 1 - count;
+    return number.digits + std::string(static_cast<std::size_t>(zeros), '0');
   }
   const auto point = static_cast<std::size_t>(number.exponent + 1);
   return number.digits.substr(0, point) + "." + number.digits.substr(point);

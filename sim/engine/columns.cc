@@ -9,13 +9,12 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "sim/engine/column_kernel.h"
 #include "sim/engine/lane_plan.h"
 #include "sim/engine/program.h"
+#include "sim/parallel.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/exact_sum.h"
 #include "softfloat/formats.h"
@@ -168,16 +167,7 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
   const auto run = [&](std::int64_t share) {
     run_share(call, kernel, share_begin(share), share_begin(share + 1));
   };
-  std::vector<std::thread> threads;
-  std::int64_t started = 1;  // share 0 is for this thread
-  try {
-    for (; started < shares; ++started) threads.emplace_back(run, started);
-  } catch (const std::system_error&) {
-    // The system has no more threads: this one does the remaining shares too.
-  }
-  run(0);
-  for (std::int64_t share = started; share < shares; ++share) run(share);
-  for (std::thread& thread : threads) thread.join();
+  parallel_for(shares, options.threads, run);
 
   finish(plan, program.roundings, out, rounding_bound);
   return true;

@@ -16,7 +16,8 @@ PROGRAM = sys.argv.pop(1)
 # More than a pipe holds: the program waits in write() until somebody reads.
 LONG = [PROGRAM, "eval", "sum", "--json", "--input", "fp32", "--a=" + ",".join(["1"] * 4000)]
 # Minutes of work.
-SLOW = [PROGRAM, "predict", "--head-dim", "64", "--gqa", "8", "--kv-len", "1024", "--query-len", "1024"]
+SLOW = [PROGRAM, "predict", "--head-dim", "64", "--gqa", "8", "--kv-len", "1024",
+        "--query-len", "1024"]
 
 
 def interrupt(process):

@@ -64,6 +64,7 @@ TEST(SafetensorsReject, Json) {
       {safetensors("{}{}"), "the header is no JSON at its byte 3, near \"{}{\"" + accepted},
       {safetensors("{\"a\":"),
        "the header is no JSON at its byte 6, near \"\\x22a\\x22:\"" + accepted},
+      {safetensors(std::string("{}\0 ", 4)), "the header has a zero byte at its byte 3" + accepted},
       {safetensors("{\"\xff\":1}"),
        "the header is no JSON at its byte 3, near \"\\x22\\xff\"" + accepted},
       {safetensors("{\"a\":" + std::string(100000, '[')),

@@ -6,9 +6,12 @@
 #include <mpfr.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "sim/error_bounds.h"
 #include "sim/error_summary.h"
 #include "softfloat/formats.h"
 
@@ -230,6 +233,167 @@ INSTANTIATE_TEST_SUITE_P(Formats, AttentionBounds,
                                          BoundCase{"bfloat16", Product::exact, 2.0},
                                          BoundCase{"tf32", Product::rounded, 0x1p-7}));
 
+void expect_just_above(double bound, double closed_form) {
+  EXPECT_GE(bound, closed_form * (1 - 0x1p-50));
+  EXPECT_LE(bound, closed_form * (1 + 0x1p-28));
+}
+
+SoftmaxOfRow softmax_in(const softfloat::Format& accumulator, const std::vector<double>& scores,
+                        bool round_p = false) {
+  AttentionArithmetic arithmetic;
+  arithmetic.accumulator = accumulator;
+  arithmetic.round_p = round_p;
+  return softmax_of_row(arithmetic, parse_order("sequential").value(), scores, best_simd_level());
+}
+
+// Two scores that are 8 apart, in binary16: the bounds term by term, from the definitions.
+TEST(AttentionRow, SoftmaxBoundsHaveTheirClosedForm) {
+  constexpr double u = 0x1p-11;
+  constexpr double q = 0x1p-25;
+  const SoftmaxOfRow softmax = softmax_in(softfloat::binary16, {0, -8}, true);
+  const double e = std::exp(-8.0);
+  const double shift = std::expm1(8 * u);
+  const double relative[] = {u, shift + u * (1 + shift)};
+  const double inherited = relative[0] + relative[1] * e + 2 * q;
+  const double sum = softmax.row_sum.value[0];
+  EXPECT_NEAR(sum, 1 + e, 2 * u);
+  expect_just_above(softmax.row_sum.running[0], inherited + u * sum);
+  const double terms = 1 + e + inherited;
+  const double of_sum = u * (terms * (1 + u) + 4 * q) + u * terms + 4 * q * (1 + u);
+  expect_just_above(softmax.row_sum.a_priori[0], inherited + of_sum);
+  for (int j = 0; j < 2; ++j) {
+    const double p = (j == 0 ? 1 : e) / (1 + e);
+    const auto ratio = [&](double sum_error) {
+      const double r = sum_error / (1 + e);
+      return p * (relative[j] + u + relative[j] * u + r) / (1 - r) + 4 * q;
+    };
+    const auto i = static_cast<std::size_t>(j);
+    const double stored = std::max(u * softmax.p.value[i], q);
+    // Off by what the sum of the exact terms is known to: 2^−31.
+    EXPECT_NEAR(softmax.p.running[i] / (ratio(inherited + u * sum) + stored), 1, 0x1p-28);
+    const double a_priori = ratio(inherited + of_sum);
+    EXPECT_NEAR(softmax.p.a_priori[i] / (a_priori + std::max(u * (p + a_priori), q)), 1, 0x1p-28);
+  }
+}
+
+// A probability that underflows to 0 is off by its whole size.
+TEST(AttentionRow, UnderflowingProbabilitiesAreCovered) {
+  const SoftmaxOfRow softmax = softmax_in(softfloat::binary16, {0, -30});
+  EXPECT_EQ(softmax.p.value[1], 0);
+  EXPECT_GE(softmax.p.running[1], 9e-14);
+}
+
+// −1/4 is half a quantum of e2m1 and rounds to 0: an error of 1/4, not of u/4.
+TEST(AttentionRow, SubnormalDifferencesAreOffByHalfAQuantum) {
+  const SoftmaxOfRow softmax = softmax_in(softfloat::e2m1, {0, -0.25});
+  const double u = 0.25, q = 0.25, shift = std::expm1(q);
+  EXPECT_EQ(softmax.row_sum.value[0], 2);
+  expect_just_above(softmax.row_sum.running[0],
+                    u * 2 + u + q + (shift + u * (1 + shift)) * std::exp(-0.25) + q);
+}
+
+// u|d| alone allows a factor e^3906, on an exponential that is 0 either way.
+TEST(AttentionRow, FarApartScoresKeepFiniteBounds) {
+  const SoftmaxOfRow softmax = softmax_in(softfloat::bfloat16, {0, -1e6});
+  EXPECT_EQ(softmax.row_sum.value[0], 1);
+  EXPECT_LE(softmax.row_sum.running[0], 3 * 0x1p-8);
+  EXPECT_LE(softmax.row_sum.a_priori[0], 4 * 0x1p-8);
+  EXPECT_LE(softmax.p.running[1], 1e-38);
+}
+
+// −500 is NaN in e4m3: the bound from the inputs must know it too.
+TEST(AttentionRow, DifferencesThatOverflowHaveNoBound) {
+  const SoftmaxOfRow softmax = softmax_in(softfloat::e4m3, {0, -500});
+  EXPECT_TRUE(std::isnan(softmax.row_sum.value[0]));
+  EXPECT_EQ(softmax.row_sum.a_priori[0], no_bound);
+  EXPECT_EQ(softmax.p.a_priori[0], no_bound);
+}
+
+RandomRow row_of(std::int64_t keys, std::vector<double> q, std::vector<double> k_transposed,
+                 std::vector<double> v) {
+  RandomRow row(keys, static_cast<std::int64_t>(q.size()), 0, 1.0);
+  row.q = std::move(q);
+  row.k_transposed = std::move(k_transposed);
+  row.v = std::move(v);
+  return row;
+}
+
+// 1 + ½ in binary16, times 1/√2, stored in binary16.
+TEST(AttentionRow, ScoreBoundsHaveTheirClosedForm) {
+  constexpr double u = 0x1p-11;
+  constexpr double q = 0x1p-25;
+  const RandomRow row = row_of(1, {1, 1}, {1, 0.5}, {0, 0});
+  AttentionArithmetic arithmetic;
+  arithmetic.accumulator = softfloat::binary16;
+  const BoundedValues scores =
+      scores_of_row(arithmetic, parse_order("sequential").value(), row.view());
+  const double scale = static_cast<double>(static_cast<_Float16>(std::sqrt(0.5))) * (1 + 2 * u);
+  const double value = scores.value[0];
+  EXPECT_NEAR(value, 1.5 * std::sqrt(0.5), 2 * u);
+  // Two products and a sum of magnitudes 1, ½ and 3/2; the scale; the store.
+  expect_just_above(scores.running[0], scale * (3 * u + u * 1.5) + u * value + u * value);
+  const double of_sum = u * (1.5 * (1 + u) + 4 * q) + u * 1.5 + 4 * q * (1 + u);
+  const double scaled = scale * (of_sum + (2 * u + u * u) * (1.5 + of_sum)) + q;
+  expect_just_above(scores.a_priori[0], scaled + u * (scale * 1.5 + scaled));
+}
+
+void expect_bounds_hold(const AttentionArithmetic& arithmetic, const RandomRow& row) {
+  const AttentionOrders orders = everywhere("sequential");
+  const std::vector<DoubleDouble> exact = exact_scores(row.view());
+  ErrorSums scores, attention;
+  scores.add(scores_format(arithmetic), scores_of_row(arithmetic, orders.scores, row.view()),
+             exact);
+  EXPECT_TRUE(scores.bounds_hold());
+  attention.add(out_format(arithmetic), attention_of_row(arithmetic, orders, row.view()),
+                exact_attention(row));
+  EXPECT_TRUE(attention.bounds_hold());
+}
+
+// Two scores that move apart by nearly half a unit each: the smaller probability moves by e^(2Δ).
+TEST(AttentionRow, ScoresThatMoveApartAreCovered) {
+  const double x = 1 + 19 * 0x1p-10;
+  const double y = 4 + 27 * 0x1p-8;
+  AttentionArithmetic arithmetic;
+  arithmetic.round_p = false;
+  arithmetic.round_out = false;
+  expect_bounds_hold(arithmetic, row_of(2, {x}, {y, -y}, {0, 1}));
+}
+
+// 16384 + 40 − 16384 is 0 in bfloat16: the wrong key wins, the output moves from 1 to −1, and no
+// bound need exceed that by much.
+TEST(AttentionRow, OutputsMoveNoFurtherThanTheValuesAreApart) {
+  AttentionArithmetic arithmetic;
+  arithmetic.accumulator = softfloat::bfloat16;
+  const RandomRow row = row_of(2, {1, 1, 1}, {16384, 20, 40, 0, -16384, 0}, {1, 1, 1, -1, -1, -1});
+  expect_bounds_hold(arithmetic, row);
+  const BoundedValues out = attention_of_row(arithmetic, everywhere("sequential"), row.view());
+  EXPECT_LE(out.value[0], -0.99);
+  EXPECT_LE(out.running[0], 2.1);
+}
+
+// 1/√64 rounds to 0 in e2m1.
+TEST(AttentionRow, AScaleThatUnderflowsIsCovered) {
+  AttentionArithmetic arithmetic;
+  arithmetic.accumulator = softfloat::e2m1;
+  expect_bounds_hold(arithmetic,
+                     row_of(1, std::vector<double>(64, 1.0), std::vector<double>(64, 0.0625),
+                            std::vector<double>(64, 1.0)));
+}
+
+// A score of 112 is stored as 28, the largest number of e3m2.
+TEST(AttentionRow, StoresThatSaturateAreCovered) {
+  AttentionArithmetic arithmetic;
+  arithmetic.storage = softfloat::e3m2;
+  const RandomRow row = row_of(2, {28}, {4, 0}, {1, -1});
+  expect_bounds_hold(arithmetic, row);
+  const BoundedValues scores =
+      scores_of_row(arithmetic, parse_order("sequential").value(), row.view());
+  EXPECT_EQ(scores.value[0], 28);
+  EXPECT_GE(scores.running[0], 84);
+  EXPECT_LE(scores.running[0], 84.001);
+  EXPECT_EQ(scores.a_priori[0], no_bound);
+}
+
 TEST(AttentionRow, OverflowHasNoBound) {
   RandomRow row(4, 8, 1, 1.0);
   for (double& value : row.q) value = 60000;
@@ -243,6 +407,21 @@ TEST(AttentionRow, OverflowHasNoBound) {
     EXPECT_TRUE(std::isinf(scores.running[j]));
     EXPECT_TRUE(std::isinf(scores.a_priori[j]));
   }
+}
+
+// exp(−∞) is 0: a score that overflowed downward takes no part, and the others are as without it.
+TEST(AttentionRow, AScoreOfMinusInfinityHasProbabilityZero) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const SoftmaxOfRow with = softmax_of_row({}, parse_order("sequential").value(),
+                                           std::vector<double>{1.0, -infinity, 0.5}, {});
+  const SoftmaxOfRow without =
+      softmax_of_row({}, parse_order("sequential").value(), std::vector<double>{1.0, 0.5}, {});
+  EXPECT_EQ(with.row_sum.value, without.row_sum.value);
+  EXPECT_EQ(with.p.value, (std::vector<double>{without.p.value[0], 0.0, without.p.value[1]}));
+  EXPECT_EQ(with.p.running[0], no_bound);
+  const ExactSoftmax exact = exact_softmax(std::vector<DoubleDouble>{1.0, -infinity, 0.5});
+  EXPECT_EQ(exact.p[1], DoubleDouble(0.0));
+  EXPECT_EQ(exact.p[0], exact_softmax(std::vector<DoubleDouble>{1.0, 0.5}).p[0]);
 }
 
 }  // namespace

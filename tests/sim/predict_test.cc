@@ -8,7 +8,10 @@
 #include <cmath>
 #include <string_view>
 
+#include "sim/attention_row.h"
+#include "sim/error_summary.h"
 #include "sim/inputs.h"
+#include "softfloat/formats.h"
 #include "softfloat/host.h"
 
 namespace kvsim {
@@ -138,6 +141,80 @@ TEST(Predict, CausalQueriesSeeTheirOwnPrefix) {
       .query_heads = 1, .kv_heads = 1, .query_len = 3, .kv_len = 12, .head_dim = 8};
   EXPECT_EQ(many.visible_keys(0), 10);
   EXPECT_EQ(many.visible_keys(2), 12);
+  const PredictReport report = predict(options(many), gaussian(many, 2)).value();
+  EXPECT_EQ(error(report, Stage::scores).elements, 10 + 11 + 12);
+  EXPECT_EQ(error(report, Stage::softmax).elements, 10 + 11 + 12);
+  EXPECT_EQ(error(report, Stage::attention).elements, 3 * 8);
+}
+
+TEST(Predict, TheFloat32ControlIsAttentionInFloat32) {
+  const AttentionShape shape{.query_heads = 2, .kv_heads = 1, .kv_len = 50, .head_dim = 16};
+  PredictOptions run = options(shape);
+  run.arithmetic.round_p = false;
+  run.arithmetic.round_out = false;
+  run.arithmetic.round_scores = false;
+  const PredictReport report = predict(run, gaussian(shape, 4)).value();
+  expect_equal(control(report, "float32 accumulator"), error(report, Stage::attention));
+  EXPECT_LT(control(report, "exact accumulator").relative_l2, 1e-14);
+}
+
+// Errors ½, 1 and 3 × 2^−24; the infinite element and the one whose exact value is NaN are in no
+// figure, the exact zero in no relative error.
+TEST(ErrorSums, FiguresFollowTheirDefinitions) {
+  const double infinity = HUGE_VAL;
+  const BoundedValues values{.value = {3, 1.5, infinity, 3 * 0x1p-24, 5},
+                             .running = {2, 1, infinity, 1, infinity},
+                             .a_priori = {4, 1, infinity, 1, infinity}};
+  const std::vector<DoubleDouble> exact{4.0, 1.0, 7.0, 0.0, std::nan("")};
+  ErrorSums sums;
+  sums.add(softfloat::binary16, values, exact);
+  EXPECT_TRUE(sums.bounds_hold());
+  const ErrorSummary summary = sums.summary();
+  EXPECT_EQ(summary.elements, 5);
+  EXPECT_EQ(summary.not_finite, 2);
+  EXPECT_DOUBLE_EQ(summary.mean_relative_error, (0.25 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(summary.relative_l2, std::sqrt((1 + 0.25 + 9 * 0x1p-48) / 17));
+  EXPECT_EQ(summary.max_ulp, 512);  // ½ in units of 2^−10; 1 in units of 2^−8 is less
+  EXPECT_EQ(summary.max_absolute, 1);
+  EXPECT_EQ(summary.max_of_running_bound, 0.5);
+  EXPECT_EQ(summary.running_bound_l2, infinity);
+  EXPECT_EQ(summary.a_priori_bound_l2, infinity);
+
+  // A row of smaller errors changes neither maximum, and means over both rows.
+  ErrorSums all;
+  all.add(sums);
+  ErrorSums small;
+  small.add(softfloat::binary16, {.value = {2.25}, .running = {0.5}, .a_priori = {0.5}},
+            std::vector<DoubleDouble>{2.0});
+  all.add(small);
+  EXPECT_DOUBLE_EQ(all.summary().mean_relative_error, (0.25 + 0.5 + 0.125) / 3);
+  EXPECT_DOUBLE_EQ(all.summary().relative_l2, std::sqrt((1.3125 + 9 * 0x1p-48) / 21));
+  EXPECT_EQ(all.summary().max_ulp, 512);
+  EXPECT_EQ(all.summary().max_absolute, 1);
+  EXPECT_EQ(small.summary().running_bound_l2, 0.25);
+  EXPECT_EQ(small.summary().a_priori_bound_l2, 0.25);
+}
+
+TEST(ErrorSums, EveryBrokenBoundIsSeen) {
+  const auto hold = [](double value, double running, double a_priori, double exact) {
+    ErrorSums one;
+    one.add(softfloat::binary16, {.value = {value}, .running = {running}, .a_priori = {a_priori}},
+            std::vector<DoubleDouble>{exact});
+    ErrorSums all;
+    all.add(one);
+    all.add(ErrorSums{});
+    EXPECT_EQ(one.bounds_hold(), all.bounds_hold());
+    return all.bounds_hold();
+  };
+  const double infinity = HUGE_VAL;
+  EXPECT_TRUE(hold(3, 1, 1, 4));
+  EXPECT_FALSE(hold(3, 0.999, 1, 4));
+  EXPECT_FALSE(hold(3, 1, 0.999, 4));
+  EXPECT_FALSE(hold(3, std::nan(""), 1, 4));
+  EXPECT_FALSE(hold(3, 1, std::nan(""), 4));
+  EXPECT_TRUE(hold(infinity, infinity, infinity, 4));
+  EXPECT_FALSE(hold(infinity, 1, infinity, 4));
+  EXPECT_FALSE(hold(std::nan(""), infinity, 1, 4));
 }
 
 TEST(Predict, BadShapesAreNamed) {
