@@ -43,7 +43,7 @@ std::string specials_text(const Format& format) {
 // A limit as people quote it: 65504, 0.5, 2^-14, 3.3895e+38. (The shortest decimal that reads back,
 // such as 6e-08, would look like a wrong value here.)
 std::string limit_text(const Format& format, Bits bits) {
-  const std::string exact = softfloat::to_exact_decimal(format, bits);
+  std::string exact = softfloat::to_exact_decimal(format, bits);
   if (exact.size() <= 5) return exact;
   const double value = softfloat::to_double(format, bits);
   int exponent = 0;

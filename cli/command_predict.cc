@@ -32,7 +32,7 @@ constexpr std::int64_t max_threads = 1024;
 constexpr std::array predict_options{
     OptionSpec{"--head-dim", "N", "elements of one head, 1 to 65536 (needed without --tensors)"},
     OptionSpec{"--gqa", "R",
-               "query heads that read one K/V head, 1 to 4096 (default: heads ÷ kv-heads, or 1)"},
+               "query heads that read one K/V head, 1 to 4096 (default heads / kv-heads, or 1)"},
     OptionSpec{"--kv-heads", "N", "K/V heads, 1 to 4096 (default 2)"},
     OptionSpec{"--heads", "N",
                "query heads; with --gqa it must equal gqa × kv-heads (default: that)"},

@@ -139,6 +139,11 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
   const Result<bool> checked = check(problem, out.size(), rounding_bound.size(), options);
   if (!checked) return checked.error();
   if (problem.columns == 0) return true;
+  if (problem.terms == 0) {  // +0, and nothing behind the pointers
+    std::fill(out.begin(), out.end(), 0.0F);
+    std::fill(rounding_bound.begin(), rounding_bound.end(), 0.0);
+    return true;
+  }
 
   const engine::LanePlan plan =
       engine::plan_lanes(problem.product, problem.input, problem.accumulator, problem.a == nullptr);
