@@ -152,8 +152,9 @@ std::string plain_text(const Digits& number) {
     const int zeros = number.exponent + 1 - count;
     return number.digits + std::string(static_cast<std::size_t>(zeros), '0');
   }
-  const auto point = static_cast<std::size_t>(number.exponent + 1);
-  return number.digits.substr(0, point) + "." + number.digits.substr(point);
+  const int point = number.exponent + 1;
+  return number.digits.substr(0, static_cast<std::size_t>(point)) + "." +
+         number.digits.substr(static_cast<std::size_t>(point));
 }
 
 // The shorter of the two notations; plain if they are equal.
