@@ -63,8 +63,7 @@ const Command replay_command{
     .options = replay_options,
     .examples =
         "  kvsim replay dot --unit h100.f16.f32 --tensors h100-f16-f32.safetensors --expect d\n"
-        "  kvsim replay dot --unit 'a100.f16.f16(zero_exponent=-20)' --tensors rows.safetensors "
-        "--out d.safetensors",
+        "  kvsim replay dot --unit 'a100.f16.f16(zero_exponent=-20)' --tensors rows.safetensors",
     .run = run_replay,
 };
 
