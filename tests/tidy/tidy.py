@@ -170,6 +170,16 @@ def read_repository(root: pathlib.Path) -> dict[str, str]:
     return files
 
 
+def tracked_files(root: pathlib.Path) -> list[str]:
+    """What git tracks; nothing where there is no git or no checkout, as in a source archive."""
+    try:
+        listing = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True,
+                                 text=True, check=False)
+    except FileNotFoundError:
+        return []
+    return listing.stdout.splitlines()
+
+
 def main(root: pathlib.Path, commands: pathlib.Path) -> int:
     files = read_repository(root)
     findings = []
@@ -179,8 +189,7 @@ def main(root: pathlib.Path, commands: pathlib.Path) -> int:
             continue
         for line, rule, message in check_file(path, text, set(files)):
             findings.append(f"{name}:{line}: {rule}: {message}")
-    tracked = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True, text=True,
-                             check=False).stdout.splitlines()
+    tracked = tracked_files(root)
     compiled = compiled_sources(root, commands.read_text(encoding="utf-8"))
     whole = [*check_listed(files, compiled), *check_names(files), *check_root_names(tracked)]
     for name, rule, message in whole:
