@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "sim/compare.h"
 #include "sim/error_bounds.h"
+#include "sim/ulp.h"
 
 namespace kvsim {
 
