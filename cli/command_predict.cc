@@ -13,15 +13,15 @@
 #include <utility>
 #include <vector>
 
+#include "cli/attention_inputs.h"
 #include "cli/command.h"
 #include "cli/format_option.h"
-#include "cli/predict_inputs.h"
-#include "cli/predict_report.h"
+#include "cli/order_study_report.h"
 #include "cli/printable.h"
 #include "cli/progress.h"
 #include "sim/engine/simd_level.h"
 #include "sim/order.h"
-#include "sim/predict.h"
+#include "sim/predict/orders.h"
 #include "sim/sum.h"
 
 namespace kvsim {
@@ -173,24 +173,24 @@ Result<Answer> run_predict(const ParsedOptions& options) {
   if (!simd) {
     return Error{simd.error().kind, fmt::format("KVSIM_SIMD: {}", simd.error().message)};
   }
-  const Result<PredictInputs> inputs = predict_inputs(options);
+  const Result<GivenAttention> inputs = given_attention(options);
   if (!inputs) return inputs.error();
 
-  PredictOptions prediction;
+  OrderStudyOptions prediction;
   prediction.shape = inputs->shape;
   prediction.arithmetic = *arithmetic;
   prediction.arithmetic.storage = inputs->storage->format;
   prediction.variants = std::move(*variants);
   prediction.threads = static_cast<int>(*threads);
   prediction.simd = *simd;
-  Result<PredictReport> report = [&] {
+  Result<OrderStudy> report = [&] {
     Progress progress("predict", options);
     prediction.progress = [&](double share) { progress.show(share); };
-    return predict(prediction, inputs->values);
+    return study_orders(prediction, inputs->values);
   }();
   if (!report) return report.error();
   Answer answer;
-  answer.report = prediction_report(*report, *inputs);
+  answer.report = order_study_report(*report, *inputs);
   return answer;
 }
 

@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "sim/attention_arithmetic.h"
 #include "sim/double_double.h"
-#include "sim/predict.h"
+#include "sim/engine/simd_level.h"
 
 /// One query row of attention: computed under an order with bounds, and exactly.
 namespace kvsim {

@@ -6,9 +6,24 @@
 #include <span>
 
 #include "sim/attention_row.h"
-#include "sim/predict.h"
+#include "softfloat/format.h"
 
 namespace kvsim {
+
+/// Differences between computed numbers and the exact ones, over all elements of one stage.
+/// Bounds are infinite where a number overflows or could: the report then says "overflow".
+struct ErrorSummary {
+  std::int64_t elements = 0;
+  std::int64_t not_finite = 0;  ///< computed elements that are infinite or NaN; in no figure below
+  double mean_relative_error = 0;  ///< over elements whose exact value is not 0
+  double relative_l2 = 0;          ///< ‖computed − exact‖ ÷ ‖exact‖
+  double max_ulp = 0;  ///< largest error in units in the last place of the output format
+  double max_absolute = 0;
+  double running_bound_l2 = 0;  ///< ‖running bounds‖ ÷ ‖exact‖: from the intermediate results
+  double a_priori_bound_l2 =
+      0;  ///< ‖a-priori bounds‖ ÷ ‖exact‖: from the inputs alone; attention: 0
+  double max_of_running_bound = 0;  ///< largest error ÷ its running bound: at most 1, or a defect
+};
 
 /// Running sums behind an ErrorSummary. Rows are added in order, so that the figures are a function
 /// of the numbers alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "sim/predict.h"
+#include "sim/predict/orders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,21 +35,21 @@ OrderedVariant variant(const char* text) {
   return {text, {order, order, order}};
 }
 
-PredictOptions options(const AttentionShape& shape) {
-  PredictOptions result;
+OrderStudyOptions options(const AttentionShape& shape) {
+  OrderStudyOptions result;
   result.shape = shape;
   result.variants = {variant("sequential")};
   return result;
 }
 
-const ErrorSummary& error(const PredictReport& report, Stage stage) {
+const ErrorSummary& error(const OrderStudy& report, Stage stage) {
   for (const StageReport& entry : report.stages) {
     if (entry.stage == stage) return entry.error;
   }
   throw std::logic_error("stage missing");
 }
 
-const ErrorSummary& control(const PredictReport& report, std::string_view name) {
+const ErrorSummary& control(const OrderStudy& report, std::string_view name) {
   for (const ControlReport& entry : report.controls) {
     if (entry.name == name) return entry.error;
   }
@@ -62,7 +62,7 @@ TEST(Predict, OutputRoundedOnceIsFlatInLength) {
   for (const std::int64_t kv_len : {16, 128, 512}) {
     const AttentionShape shape{
         .query_heads = 64, .kv_heads = 16, .kv_len = kv_len, .head_dim = 128};
-    const PredictReport report = predict(options(shape), gaussian(shape, 7)).value();
+    const OrderStudy report = study_orders(options(shape), gaussian(shape, 7)).value();
     const ErrorSummary& once = control(report, "rounded once");
     EXPECT_NEAR(once.mean_relative_error, 1.76e-4, 0.05 * 1.76e-4) << kv_len;
     EXPECT_GE(once.relative_l2, 2.0e-4) << kv_len;
@@ -75,9 +75,9 @@ TEST(Predict, Float16AccumulationGrowsWithTheRootOfTheLength) {
   const auto relative_l2 = [](std::int64_t kv_len, std::int64_t kv_heads) {
     const AttentionShape shape{
         .query_heads = 4 * kv_heads, .kv_heads = kv_heads, .kv_len = kv_len, .head_dim = 128};
-    PredictOptions run = options(shape);
+    OrderStudyOptions run = options(shape);
     run.arithmetic.accumulator = softfloat::binary16;
-    return error(predict(run, gaussian(shape, 7)).value(), Stage::values).relative_l2;
+    return error(study_orders(run, gaussian(shape, 7)).value(), Stage::values).relative_l2;
   };
   EXPECT_NEAR(relative_l2(16, 32), 6.9e-4, 0.15 * 6.9e-4);
   const double at_128 = relative_l2(128, 16);
@@ -97,15 +97,15 @@ void expect_equal(const ErrorSummary& a, const ErrorSummary& b) {
 TEST(Predict, ThreadsAndSimdLevelsChangeNothing) {
   const AttentionShape shape{
       .query_heads = 6, .kv_heads = 2, .query_len = 3, .kv_len = 37, .head_dim = 20};
-  PredictOptions run = options(shape);
+  OrderStudyOptions run = options(shape);
   run.variants = default_variants();
   const AttentionValues inputs = gaussian(shape, 3);
-  const PredictReport one = predict(run, inputs).value();
+  const OrderStudy one = study_orders(run, inputs).value();
   for (const SimdLevel level : list_simd_levels()) {
     for (const int threads : {1, 2, 7}) {
       run.threads = threads;
       run.simd = level;
-      const PredictReport other = predict(run, inputs).value();
+      const OrderStudy other = study_orders(run, inputs).value();
       ASSERT_EQ(one.stages.size(), other.stages.size());
       for (std::size_t i = 0; i < one.stages.size(); ++i) {
         expect_equal(one.stages[i].error, other.stages[i].error);
@@ -129,8 +129,8 @@ TEST(Predict, GroupedQueriesEqualRepeatedKeysAndValues) {
     copies.k.insert(copies.k.end(), inputs.k.begin() + first, inputs.k.begin() + first + head);
     copies.v.insert(copies.v.end(), inputs.v.begin() + first, inputs.v.begin() + first + head);
   }
-  const PredictReport a = predict(options(grouped), inputs).value();
-  const PredictReport b = predict(options(repeated), copies).value();
+  const OrderStudy a = study_orders(options(grouped), inputs).value();
+  const OrderStudy b = study_orders(options(repeated), copies).value();
   for (std::size_t i = 0; i < a.stages.size(); ++i)
     expect_equal(a.stages[i].error, b.stages[i].error);
 }
@@ -141,7 +141,7 @@ TEST(Predict, CausalQueriesSeeTheirOwnPrefix) {
       .query_heads = 1, .kv_heads = 1, .query_len = 3, .kv_len = 12, .head_dim = 8};
   EXPECT_EQ(many.visible_keys(0), 10);
   EXPECT_EQ(many.visible_keys(2), 12);
-  const PredictReport report = predict(options(many), gaussian(many, 2)).value();
+  const OrderStudy report = study_orders(options(many), gaussian(many, 2)).value();
   EXPECT_EQ(error(report, Stage::scores).elements, 10 + 11 + 12);
   EXPECT_EQ(error(report, Stage::softmax).elements, 10 + 11 + 12);
   EXPECT_EQ(error(report, Stage::attention).elements, 3 * 8);
@@ -149,11 +149,11 @@ TEST(Predict, CausalQueriesSeeTheirOwnPrefix) {
 
 TEST(Predict, TheFloat32ControlIsAttentionInFloat32) {
   const AttentionShape shape{.query_heads = 2, .kv_heads = 1, .kv_len = 50, .head_dim = 16};
-  PredictOptions run = options(shape);
+  OrderStudyOptions run = options(shape);
   run.arithmetic.round_p = false;
   run.arithmetic.round_out = false;
   run.arithmetic.round_scores = false;
-  const PredictReport report = predict(run, gaussian(shape, 4)).value();
+  const OrderStudy report = study_orders(run, gaussian(shape, 4)).value();
   expect_equal(control(report, "float32 accumulator"), error(report, Stage::attention));
   EXPECT_LT(control(report, "exact accumulator").relative_l2, 1e-14);
 }
@@ -219,9 +219,9 @@ TEST(ErrorSums, EveryBrokenBoundIsSeen) {
 
 TEST(Predict, BadShapesAreNamed) {
   const auto message = [](const AttentionShape& shape, const char* order) {
-    PredictOptions run = options(shape);
+    OrderStudyOptions run = options(shape);
     run.variants = {variant(order)};
-    const auto result = predict(run, {});
+    const auto result = study_orders(run, {});
     return result ? std::string("accepted") : result.error().message;
   };
   AttentionShape shape{.query_heads = 2, .kv_heads = 1, .kv_len = 4, .head_dim = 0};
@@ -239,10 +239,10 @@ TEST(Predict, BadShapesAreNamed) {
 
 TEST(Predict, DifferencesAreCountedBetweenOrders) {
   const AttentionShape shape{.query_heads = 4, .kv_heads = 1, .kv_len = 256, .head_dim = 64};
-  PredictOptions run = options(shape);
+  OrderStudyOptions run = options(shape);
   run.variants = {variant("sequential"), variant("sequential"), variant("reverse")};
   run.arithmetic.accumulator = softfloat::binary16;
-  const PredictReport report = predict(run, gaussian(shape, 1)).value();
+  const OrderStudy report = study_orders(run, gaussian(shape, 1)).value();
   for (const DifferenceCount& count : report.differences) {
     EXPECT_EQ(count.differing[0][1], 0);
     EXPECT_EQ(count.differing[0][2], count.differing[2][0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/predict_inputs.h"
+#include "cli/attention_inputs.h"
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ Result<AttentionShape> shape_from_options(const ParsedOptions& options) {
   return shape;
 }
 
-Result<PredictInputs> synthetic_inputs(const ParsedOptions& options) {
+Result<GivenAttention> synthetic_inputs(const ParsedOptions& options) {
   const Result<AttentionShape> shape = shape_from_options(options);
   if (!shape) return shape.error();
   const auto storage = format_named("--format", options.value("--format").value_or("binary16"));
@@ -86,7 +86,7 @@ Result<PredictInputs> synthetic_inputs(const ParsedOptions& options) {
       integer_option(options, "--seed", 1, 0, std::numeric_limits<std::int64_t>::max());
   if (!seed) return seed.error();
 
-  PredictInputs inputs;
+  GivenAttention inputs;
   inputs.shape = *shape;
   inputs.storage = *storage;
   inputs.description = Json::object();
@@ -137,7 +137,7 @@ Result<std::vector<double>> finite_values(std::string_view file, std::string_vie
   return values;
 }
 
-Result<PredictInputs> file_inputs(const std::string& path, const ParsedOptions& options) {
+Result<GivenAttention> file_inputs(const std::string& path, const ParsedOptions& options) {
   for (const std::string_view option : {"--input", "--seed"}) {
     if (options.has(option)) {
       return Error{ErrorKind::usage,
@@ -147,7 +147,7 @@ Result<PredictInputs> file_inputs(const std::string& path, const ParsedOptions& 
   const Result<AttentionTensors> tensors = load_attention(path);
   if (!tensors) return tensors.error();
   const AttentionSizes& sizes = tensors->sizes();
-  PredictInputs inputs;
+  GivenAttention inputs;
   inputs.shape = {sizes.query_heads, sizes.kv_heads, sizes.query_len, sizes.kv_len, sizes.head_dim};
   const std::array<std::pair<std::string_view, std::int64_t>, 6> checks{{
       {"--head-dim", sizes.head_dim},
@@ -192,7 +192,7 @@ Result<PredictInputs> file_inputs(const std::string& path, const ParsedOptions& 
 
 }  // namespace
 
-Result<PredictInputs> predict_inputs(const ParsedOptions& options) {
+Result<GivenAttention> given_attention(const ParsedOptions& options) {
   if (const auto path = options.value("--tensors")) return file_inputs(*path, options);
   return synthetic_inputs(options);
 }

@@ -8,36 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "sim/attention_arithmetic.h"
 #include "sim/attention_shape.h"
 #include "sim/engine/simd_level.h"
-#include "sim/order.h"
-#include "sim/sum.h"
+#include "sim/error_summary.h"
 #include "softfloat/format.h"
-#include "softfloat/formats.h"
 #include "softfloat/result.h"
 
 /// How far rounding moves decode attention: the same inputs under several summation orders, each
 /// stage alone and all of them in a row, against the exact result and beside rigorous bounds.
 namespace kvsim {
-
-/// The formats of one attention computation and what is rounded to storage on the way.
-struct AttentionArithmetic {
-  softfloat::Format storage = softfloat::binary16;      ///< q, k, v and whatever is rounded below
-  softfloat::Format accumulator = softfloat::binary32;  ///< sums, scale, softmax
-  Product product = Product::rounded;
-  bool round_scores = true;  ///< scaled scores are rounded to storage
-  bool round_p = true;       ///< softmax probabilities are rounded to storage
-  bool round_out = true;     ///< outputs are rounded to storage
-
-  friend bool operator==(const AttentionArithmetic&, const AttentionArithmetic&) = default;
-};
-
-/// The three sums of attention, each in its own order.
-struct AttentionOrders {
-  Order scores;   ///< q·k over head_dim
-  Order row_sum;  ///< the softmax denominator over the visible keys
-  Order values;   ///< P·V over the visible keys
-};
 
 /// One line of the prediction: orders with the name that the report prints.
 struct OrderedVariant {
@@ -53,7 +33,7 @@ struct AttentionValues {
   std::vector<double> v;
 };
 
-struct PredictOptions {
+struct OrderStudyOptions {
   AttentionShape shape;
   AttentionArithmetic arithmetic;
   std::vector<OrderedVariant> variants;  ///< at least one
@@ -79,21 +59,6 @@ enum class Stage : std::uint8_t {
 /// "scores", "row sum", "softmax", "P·V", "attention".
 [[nodiscard]] std::string_view to_string(Stage stage);
 
-/// Differences between computed numbers and the exact ones, over all elements of one stage.
-/// Bounds are infinite where a number overflows or could: the report then says "overflow".
-struct ErrorSummary {
-  std::int64_t elements = 0;
-  std::int64_t not_finite = 0;  ///< computed elements that are infinite or NaN; in no figure below
-  double mean_relative_error = 0;  ///< over elements whose exact value is not 0
-  double relative_l2 = 0;          ///< ‖computed − exact‖ ÷ ‖exact‖
-  double max_ulp = 0;  ///< largest error in units in the last place of the output format
-  double max_absolute = 0;
-  double running_bound_l2 = 0;  ///< ‖running bounds‖ ÷ ‖exact‖: from the intermediate results
-  double a_priori_bound_l2 =
-      0;  ///< ‖a-priori bounds‖ ÷ ‖exact‖: from the inputs alone; attention: 0
-  double max_of_running_bound = 0;  ///< largest error ÷ its running bound: at most 1, or a defect
-};
-
 /// One stage under one variant.
 struct StageReport {
   Stage stage = Stage::scores;
@@ -118,8 +83,8 @@ struct ControlReport {
   ErrorSummary error;
 };
 
-struct PredictReport {
-  PredictOptions options;                    ///< as run, without `progress`
+struct OrderStudy {
+  OrderStudyOptions options;                 ///< as run, without `progress`
   std::vector<StageReport> stages;           ///< for each stage, each variant in order
   std::vector<DifferenceCount> differences;  ///< one for each stage
   std::vector<ControlReport> controls;
@@ -131,7 +96,7 @@ inline constexpr std::int64_t max_multiply_adds = std::int64_t{1} << 42;
 
 /// Runs the prediction. Errors (usage): sizes below 1 or that do not fit each other, an order that
 /// cannot sum its number of terms, more than max_multiply_adds, formats that cannot accumulate.
-[[nodiscard]] Result<PredictReport> predict(const PredictOptions& options,
-                                            const AttentionValues& inputs);
+[[nodiscard]] Result<OrderStudy> study_orders(const OrderStudyOptions& options,
+                                              const AttentionValues& inputs);
 
 }  // namespace kvsim

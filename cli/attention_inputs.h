@@ -7,13 +7,13 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "sim/attention_shape.h"
-#include "sim/predict.h"
+#include "sim/predict/orders.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
 
 /// What `kvsim predict` replays attention on: synthetic values or those of a file.
-struct PredictInputs {
+struct GivenAttention {
   AttentionShape shape;
   const softfloat::NamedFormat* storage = nullptr;
   AttentionValues values;
@@ -25,6 +25,6 @@ struct PredictInputs {
 /// and --tensors. With --tensors the sizes and the format are the file's; an option that says
 /// otherwise is an error. Errors: usage (a size, a name, sizes that do not fit, a tensor's shape
 /// or a value that is not finite) and file (see load_attention).
-[[nodiscard]] Result<PredictInputs> predict_inputs(const ParsedOptions& options);
+[[nodiscard]] Result<GivenAttention> given_attention(const ParsedOptions& options);
 
 }  // namespace kvsim

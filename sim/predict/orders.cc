@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "sim/predict.h"
+#include "sim/predict/orders.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ struct RowResult {
 /// Everything that the rows share.
 class Prediction {
  public:
-  Prediction(const PredictOptions& options, const AttentionValues& inputs)
+  Prediction(const OrderStudyOptions& options, const AttentionValues& inputs)
       : options_(options), inputs_(inputs), controls_(make_controls(options.arithmetic)) {
     const AttentionShape& shape = options.shape;
     transposed_.resize(inputs.k.size());
@@ -181,7 +181,7 @@ class Prediction {
     return {values.begin(), values.end()};
   }
 
-  const PredictOptions& options_;
+  const OrderStudyOptions& options_;
   const AttentionValues& inputs_;
   std::vector<Control> controls_;
   std::vector<double> transposed_;  // K as [kv_heads, head_dim, kv_len]
@@ -274,7 +274,7 @@ std::vector<OrderedVariant> default_variants() {
   return variants;
 }
 
-Result<PredictReport> predict(const PredictOptions& options, const AttentionValues& inputs) {
+Result<OrderStudy> study_orders(const OrderStudyOptions& options, const AttentionValues& inputs) {
   if (auto fits = check_shape(options.shape); !fits) return fits.error();
   if (auto fits = check_arithmetic(options.arithmetic); !fits) return fits.error();
   if (options.variants.empty()) {
@@ -313,7 +313,7 @@ Result<PredictReport> predict(const PredictOptions& options, const AttentionValu
     }
   }
 
-  PredictReport report;
+  OrderStudy report;
   report.options = options;
   report.options.progress = nullptr;
   for (const Stage stage : stages) {

@@ -2,14 +2,13 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include "cli/attention_inputs.h"
 #include "cli/output.h"
-#include "cli/predict_inputs.h"
-#include "sim/predict.h"
+#include "sim/predict/orders.h"
 
 namespace kvsim {
 
 /// Tables, headline and JSON of a prediction.
-[[nodiscard]] Report prediction_report(const PredictReport& prediction,
-                                       const PredictInputs& inputs);
+[[nodiscard]] Report order_study_report(const OrderStudy& prediction, const GivenAttention& inputs);
 
 }  // namespace kvsim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/predict_report.h"
+#include "cli/order_study_report.h"
 
 #include <fmt/format.h>
 
@@ -91,7 +91,7 @@ void add_error_cells(std::vector<Cell>& cells, const softfloat::Format& format,
   cells.push_back(figure(error.max_of_running_bound));
 }
 
-Table stage_table(const PredictReport& prediction) {
+Table stage_table(const OrderStudy& prediction) {
   Table table;
   table.title = "Error of each stage against its exact result:";
   table.columns = {{"stage", "stage", "", Align::left}, {"order", "order", "", Align::left}};
@@ -104,7 +104,7 @@ Table stage_table(const PredictReport& prediction) {
   return table;
 }
 
-Table control_table(const PredictReport& prediction) {
+Table control_table(const OrderStudy& prediction) {
   Table table;
   table.title = "Controls (attention as a whole):";
   table.columns = {{"control", "control", "", Align::left}};
@@ -120,7 +120,7 @@ Table control_table(const PredictReport& prediction) {
 }
 
 // Outputs: one row and one column for each order.
-Table difference_table(const PredictReport& prediction) {
+Table difference_table(const OrderStudy& prediction) {
   const auto& variants = prediction.options.variants;
   const auto attention =
       std::find_if(prediction.differences.begin(), prediction.differences.end(),
@@ -144,7 +144,7 @@ Table difference_table(const PredictReport& prediction) {
 }
 
 // The stages before: the pair of orders that differs most.
-Table stage_difference_table(const PredictReport& prediction) {
+Table stage_difference_table(const OrderStudy& prediction) {
   const auto& variants = prediction.options.variants;
   Table table;
   table.title = "The same for each stage alone, the two orders that differ most:";
@@ -172,7 +172,7 @@ Table stage_difference_table(const PredictReport& prediction) {
   return table;
 }
 
-Json differences_json(const PredictReport& prediction) {
+Json differences_json(const OrderStudy& prediction) {
   Json stages = Json::array();
   const auto& variants = prediction.options.variants;
   for (const DifferenceCount& stage : prediction.differences) {
@@ -194,7 +194,7 @@ Json differences_json(const PredictReport& prediction) {
   return stages;
 }
 
-Table setting_table(const PredictReport& prediction, const PredictInputs& inputs) {
+Table setting_table(const OrderStudy& prediction, const GivenAttention& inputs) {
   const AttentionShape& shape = inputs.shape;
   const AttentionArithmetic& arithmetic = prediction.options.arithmetic;
   std::string rounded;
@@ -225,7 +225,7 @@ Table setting_table(const PredictReport& prediction, const PredictInputs& inputs
   return table;
 }
 
-Json input_json(const PredictReport& prediction, const PredictInputs& inputs) {
+Json input_json(const OrderStudy& prediction, const GivenAttention& inputs) {
   const AttentionShape& shape = inputs.shape;
   const AttentionArithmetic& arithmetic = prediction.options.arithmetic;
   Json input = Json::object();
@@ -255,7 +255,7 @@ Json input_json(const PredictReport& prediction, const PredictInputs& inputs) {
 }
 
 // How far the orders are from exact attention, over the outputs that are finite.
-std::string distance_text(const PredictReport& prediction) {
+std::string distance_text(const OrderStudy& prediction) {
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
   std::int64_t not_finite = 0;
@@ -282,7 +282,7 @@ std::string distance_text(const PredictReport& prediction) {
                             one ? "this order" : "every order", distance);
 }
 
-std::string headline(const PredictReport& prediction) {
+std::string headline(const OrderStudy& prediction) {
   if (!prediction.bounds_hold) {
     return "An error exceeds its bound, which is a defect of kvsim: please report this command.";
   }
@@ -320,7 +320,7 @@ constexpr std::array<std::string_view, 5> control_columns{"control", "mean_relat
                                                           "relative_l2", "max_ulp", "meaning"};
 
 // Elements that no figure covers are told once for each stage and order.
-void add_not_finite_notes(const PredictReport& prediction, Table& table) {
+void add_not_finite_notes(const OrderStudy& prediction, Table& table) {
   for (const StageReport& stage : prediction.stages) {
     if (stage.error.not_finite == 0) continue;
     table.notes.push_back(fmt::format(
@@ -331,7 +331,7 @@ void add_not_finite_notes(const PredictReport& prediction, Table& table) {
 
 }  // namespace
 
-Report prediction_report(const PredictReport& prediction, const PredictInputs& inputs) {
+Report order_study_report(const OrderStudy& prediction, const GivenAttention& inputs) {
   Report report;
   report.schema = "kvsim.predict/1";
   report.command = "predict";
