@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "sim/compare.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
@@ -14,12 +15,12 @@
 namespace kvsim {
 namespace {
 
-/// The place of a finite number among the numbers of its format: neighbours differ by 1, zero is 0.
-std::int64_t place(const softfloat::Format& format, double value) {
-  const softfloat::Bits code =
-      softfloat::convert(format, softfloat::binary64, softfloat::from_double(std::abs(value))).bits;
-  const auto magnitude = static_cast<std::int64_t>(code);
-  return value < 0 ? -magnitude : magnitude;
+/// Steps from a to b through the numbers of the format; both finite.
+std::int64_t distance_in_steps(const softfloat::Format& format, float a, float b) {
+  const auto code = [&](float value) {
+    return softfloat::convert(format, softfloat::binary32, softfloat::from_float(value)).bits;
+  };
+  return static_cast<std::int64_t>(ulp_distance(format, code(a), code(b)).value_or(0));
 }
 
 std::size_t bin_of(std::int64_t distance) {
@@ -39,10 +40,6 @@ bool same_bits(float a, float b) {
 }
 
 }  // namespace
-
-std::int64_t ulp_distance(const softfloat::Format& format, double a, double b) {
-  return std::abs(place(format, a) - place(format, b));
-}
 
 void DifferenceSums::add_distance(std::int64_t distance) {
   const std::size_t bin = bin_of(distance);
@@ -71,7 +68,7 @@ void DifferenceSums::add(const softfloat::Format& format, std::span<const float>
     const double distance = std::abs(left - right);
     difference_squared_ += distance * distance;
     counts_.max_absolute = std::max(counts_.max_absolute, distance);
-    add_distance(same ? 0 : ulp_distance(format, left, right));
+    add_distance(same ? 0 : distance_in_steps(format, a[i], b[i]));
   }
 }
 

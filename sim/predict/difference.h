@@ -29,9 +29,9 @@ struct VectorDifference {
   double relative_l2 = 0;       ///< ‖a − b‖ ÷ ‖b‖; 0 where both are 0
   double cosine = 1;            ///< a·b ÷ (‖a‖ ‖b‖); 1 where a vector is 0
   double max_absolute = 0;
-  std::int64_t max_ulp = 0;  ///< most numbers of the format from one to the other
-  /// Distances 0, 1, 2, 3–4, 5–8, … up to the class of max_ulp. Distances count the format's
-  /// numbers between two values, so +0 and −0 are at distance 0.
+  std::int64_t max_ulp =
+      0;  ///< largest distance, in steps from one number of the format to the next
+  /// Distances 0, 1, 2, 3–4, 5–8, … up to the class of max_ulp. +0 and −0 are at distance 0.
   std::vector<UlpBin> histogram;
 
   /// The share of elements that differ, 0 … 1.
@@ -39,9 +39,6 @@ struct VectorDifference {
     return elements == 0 ? 0 : static_cast<double>(differing) / static_cast<double>(elements);
   }
 };
-
-/// Number of steps from one number of `format` to the next that lead from a to b; both finite.
-[[nodiscard]] std::int64_t ulp_distance(const softfloat::Format& format, double a, double b);
 
 /// The difference of two vectors of equal length whose elements are numbers of `format`.
 [[nodiscard]] VectorDifference compare_vectors(const softfloat::Format& format,
