@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/attention/run.h"
+
+/// What run_attention() hands to the algorithm of a family, and what they share.
+namespace kvsim::attention {
+
+inline constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
+
+/// A checked problem on its way through a family.
+struct Run {
+  const AttentionKernel& kernel;
+  const AttentionProblem& problem;
+  const AttentionOptions& options;
+  const StorageSums& sums;  ///< the kernel's row for the problem's storage
+  float scale = 0;          ///< the caller's or 1 ÷ √head_dim
+
+  [[nodiscard]] const AttentionShape& shape() const { return problem.shape; }
+  /// Threads split heads, so what works on one head uses one.
+  [[nodiscard]] EngineOptions engine_of_one() const { return {1, options.engine.level}; }
+  /// K or V of the head: [kv_len][head_dim].
+  [[nodiscard]] const float* keys(std::int64_t kv_head) const {
+    return problem.k + kv_head * shape().kv_len * shape().head_dim;
+  }
+  [[nodiscard]] const float* values(std::int64_t kv_head) const {
+    return problem.v + kv_head * shape().kv_len * shape().head_dim;
+  }
+  /// Number of (query head, query): position in lse; times head_dim: in q and out.
+  [[nodiscard]] std::int64_t row_of(std::int64_t head, std::int64_t query) const {
+    return head * shape().query_len + query;
+  }
+};
+
+/// Σ of sizes as an index.
+[[nodiscard]] constexpr std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// The families. `result.out` and `result.lse` have their sizes; lse is −∞ and out +0 everywhere.
+[[nodiscard]] Result<bool> run_eager(const Run& run, AttentionResult& result);
+[[nodiscard]] Result<bool> run_online_tiles(const Run& run, AttentionResult& result);
+[[nodiscard]] Result<bool> run_paged(const Run& run, AttentionResult& result);
+[[nodiscard]] Result<bool> run_torch_cpu(const Run& run, AttentionResult& result);
+[[nodiscard]] Result<bool> run_llama_cpu(const Run& run, AttentionResult& result);
+
+/// What a family cannot do, as an error; true otherwise.
+[[nodiscard]] Result<bool> check_online_tiles(const AttentionKernel& kernel,
+                                              const AttentionProblem& problem);
+[[nodiscard]] Result<bool> check_paged(const AttentionKernel& kernel,
+                                       const AttentionProblem& problem);
+[[nodiscard]] Result<bool> check_llama_cpu(const AttentionKernel& kernel,
+                                           const AttentionProblem& problem);
+
+}  // namespace kvsim::attention

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/attention/run.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "tests/sim/attention/attention_helpers.h"
+
+namespace kvsim {
+namespace {
+
+using softfloat::bfloat16;
+using softfloat::binary16;
+using softfloat::binary32;
+using test::error_of;
+using test::Layer;
+
+constexpr AttentionShape small{
+    .query_heads = 4, .kv_heads = 2, .query_len = 3, .kv_len = 5, .head_dim = 8};
+
+TEST(AttentionKernels, EachHasOneRuleASourceAndAName) {
+  std::set<std::string_view> names;
+  for (const AttentionKernel& kernel : attention_kernels()) {
+    EXPECT_TRUE(names.insert(kernel.name).second) << kernel.name << " twice";
+    EXPECT_EQ(find_attention_kernel(kernel.name), &kernel);
+    EXPECT_FALSE(kernel.source.empty() || kernel.date.empty() || kernel.device.empty());
+    EXPECT_FALSE(kernel.storages.empty()) << kernel.name;
+    EXPECT_EQ(kernel.family == AttentionFamily::eager, kernel.eager != nullptr) << kernel.name;
+    EXPECT_EQ(kernel.family == AttentionFamily::online_tiles, kernel.tiles != nullptr);
+    EXPECT_EQ(kernel.family == AttentionFamily::paged, kernel.paged != nullptr) << kernel.name;
+    if (kernel.evidence == softfloat::Evidence::assumed) {
+      EXPECT_FALSE(kernel.note.empty()) << kernel.name << ": says what is assumed";
+    }
+  }
+  EXPECT_EQ(find_attention_kernel("h100-fa"), nullptr);
+}
+
+TEST(RunAttention, RefusesWhatCannotBe) {
+  Layer layer(small, binary16, 1);
+  const AttentionProblem good = layer.problem;
+  AttentionProblem bad = good;
+  bad.storage = bfloat16;
+  EXPECT_EQ(error_of("v100-eager", bad),
+            "kernel v100-eager with bfloat16 storage: accepted are binary16");
+  bad = good;
+  bad.shape.query_heads = 3;
+  EXPECT_EQ(error_of("float32", bad), "3 query heads: must be a multiple of the 2 K/V heads");
+  bad = good;
+  bad.shape.head_dim = 0;
+  EXPECT_EQ(error_of("float32", bad), "head_dim 0: must be 1 or more");
+  bad = good;
+  bad.mask.window = -1;
+  EXPECT_EQ(error_of("float32", bad), "window -1: must be 0 or more");
+  bad = good;
+  bad.mask.soft_cap = NAN;
+  EXPECT_EQ(error_of("float32", bad), "soft cap nan: must be finite and 0 or more");
+  bad = good;
+  bad.launch.longest_kv_len = 4;
+  EXPECT_EQ(error_of("float32", bad), "longest_kv_len 4: must be 0 or at least kv_len, 5");
+  bad = good;
+  bad.launch.splits = 2;
+  EXPECT_EQ(error_of("v100-eager", bad), "kernel v100-eager: does not split the keys");
+  bad = good;
+  bad.v = nullptr;
+  EXPECT_EQ(error_of("float32", bad), "q, k and v: all three are needed");
+}
+
+// With q = 0 all scores are equal and the output is the mean of the values seen.
+TEST(Eager, AveragesUnderEqualScores) {
+  Layer layer({.query_heads = 1, .kv_heads = 1, .query_len = 4, .kv_len = 4, .head_dim = 2},
+              binary32, 1);
+  layer.q.assign(8, 0.0F);
+  layer.v = {1, 8, 3, 16, 5, 24, 7, 32};
+  layer.problem.v = layer.v.data();
+  layer.problem.q = layer.q.data();
+  const AttentionResult result = test::run("float32", layer.problem);
+  EXPECT_EQ(result.out[0], 1);
+  EXPECT_EQ(result.out[1], 8);
+  EXPECT_EQ(result.out[2], 2);
+  EXPECT_EQ(result.out[3], 12);
+  EXPECT_EQ(result.out[6], 4);
+  EXPECT_EQ(result.out[7], 20);
+  layer.problem.mask.window = 2;
+  EXPECT_EQ(test::run("float32", layer.problem).out[6], 6);
+}
+
+TEST(Eager, SoftmaxOverNothingIsNotANumber) {
+  Layer layer({.query_heads = 2, .kv_heads = 1, .query_len = 3, .kv_len = 2, .head_dim = 2},
+              binary16, 1);
+  const AttentionResult result = test::run("v100-eager", layer.problem);
+  EXPECT_EQ(test::bits_of(result.out)[0], 0x7fc00000U);
+  EXPECT_FALSE(std::isnan(result.out[2]));
+}
+
+}  // namespace
+}  // namespace kvsim
