@@ -117,6 +117,10 @@ Result<Evaluation> evaluate_sum(std::string_view operation, const ParsedOptions&
   const Result<bool> fits = check_length(sum->order, static_cast<std::int64_t>(count));
   if (!fits) return Error{fits.error().kind, fmt::format("--order: {}", fits.error().message)};
 
+  const Result<bool> formats =
+      check_formats(sum->order, sum->input->format, sum->accumulate->format);
+  if (!formats)
+    return Error{formats.error().kind, fmt::format("--order: {}", formats.error().message)};
   Evaluation evaluation;
   evaluation.operation = operation;
   evaluation.format = sum->accumulate;

@@ -42,7 +42,9 @@ SumBound::SumBound(const RoundingUnits& units, const Order& order, std::int64_t 
       terms_(static_cast<double>(terms)) {
   const double h_u = static_cast<double>(height(order, terms)) * units.unit_roundoff;
   const double gamma = h_u < 1 ? outward(h_u / (1 - h_u)) : no_bound;
-  relative_ = std::min(gamma, std::max(0.0, terms_ - 1) * units.unit_roundoff);
+  relative_ = rounds_to_accumulator_only(order)
+                  ? std::min(gamma, std::max(0.0, terms_ - 1) * units.unit_roundoff)
+                  : no_bound;
 }
 
 double SumBound::operator()(double absolute_sum) const {

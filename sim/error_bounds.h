@@ -44,7 +44,7 @@ inline constexpr double no_bound = std::numeric_limits<double>::infinity();
 /// min(γ_h, (n−1)u), γ_h = hu ÷ (1 − hu): Higham, "Accuracy and Stability of Numerical Algorithms",
 /// §3.1 and §4.2; Jeannerod and Rump, "Improved error bounds for inner products in floating-point
 /// arithmetic", SIAM J. Matrix Anal. Appl. 34(2), 2013 (no restriction on n). An `exact` order
-/// rounds its sum once.
+/// rounds its sum once. There is no bound where an order rounds otherwise than to the accumulator.
 class SumBound {
  public:
   /// For sums of `terms` products. Requires check_length(order, terms).

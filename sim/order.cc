@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,10 +16,32 @@
 
 #include "sim/order_names.h"
 #include "sim/order_walk.h"
+#include "sim/units/matrix_unit.h"
+#include "softfloat/formats.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
 namespace {
+
+/// Additions between a term and the sum of `count` ≥ 1 terms on a matrix unit, from +0.
+std::int64_t unit_height(const MatrixUnit& unit, std::int64_t count) {
+  const auto rounded_up = [](std::int64_t n, std::int64_t d) { return (n - 1) / d + 1; };
+  const std::int64_t length = std::int64_t{unit.fan_in} * unit.blocks;
+  // One addition for every instruction after the first where c is added apart.
+  const std::int64_t chained =
+      unit.addend == Addend::last ? rounded_up(count, length) - 1 : std::int64_t{0};
+  if (unit.operation == UnitOperation::fma) {
+    const std::int64_t joined = unit.addend == Addend::last ? std::min(count, length) : count;
+    const std::int64_t accumulators = std::min<std::int64_t>(unit.accumulators, joined);
+    return rounded_up(joined, accumulators) - 1 + accumulators - 1 + chained;
+  }
+  if (count == 1) return 0;
+  const std::int64_t blocks = rounded_up(count, unit.fan_in);
+  if (unit.operation == UnitOperation::ftz_add_mul) {  // products in pairs, then to the sum so far
+    return std::bit_width(static_cast<unsigned>(unit.fan_in - 1)) + blocks - 1;
+  }
+  return blocks + chained;
+}
 
 /// Ops of walk() that computes the height of the tree; see height().
 struct HeightOps {
@@ -32,6 +56,16 @@ struct HeightOps {
     return std::max(left, right) + 1;
   }
   Value exact(const OrderRange& range, bool) const { return range.count > 1 ? 1 : 0; }
+  Value unit(const OrderRange& range, const OrderItem& item) {
+    // Every unit of an order is the same: the item takes nothing inside.
+    if (!unit_) unit_ = parse_matrix_unit(item.unit);
+    // parse_order() accepts no order whose unit does not exist.
+    return *unit_ ? unit_height(**unit_, range.count) : range.count - 1;
+  }
+  Value round_to(Value total, const softfloat::Format&) const { return total; }
+
+ private:
+  std::optional<Result<MatrixUnit>> unit_;
 };
 
 /// The lengths of the groups that an item makes of a range of n ≥ 1 terms, for the item inside it.
@@ -43,8 +77,7 @@ void add_group_lengths(const OrderItem& item, std::int64_t n, std::set<std::int6
       return;
     case OrderKind::blocks:
     case OrderKind::split: {
-      const std::int64_t length =
-          item.kind == OrderKind::blocks ? item.size : (n - 1) / item.size + 1;
+      const std::int64_t length = part_length(item, n);
       if (n >= length) lengths.insert(length);
       if (n % length != 0) lengths.insert(n % length);
       return;
@@ -60,6 +93,9 @@ void add_group_lengths(const OrderItem& item, std::int64_t n, std::set<std::int6
     case OrderKind::exact:
     case OrderKind::pairwise:
     case OrderKind::halving:
+    case OrderKind::matrix_unit:
+    case OrderKind::numpy_pairwise:
+    case OrderKind::torch_cascade:
       return;  // nothing inside
   }
 }
@@ -85,12 +121,29 @@ std::string to_string(const OrderItem& item) {
     case OrderKind::blocks:
     case OrderKind::split:
       arguments.push_back(fmt::to_string(item.size));
+      if (item.multiple != 1) arguments.push_back(fmt::format("multiple={}", item.multiple));
+      if (item.merge != MergeOrder::sequential) {
+        arguments.push_back(fmt::format("merge={}", order_names::name(item.merge)));
+      }
+      if (item.partials) {
+        arguments.push_back(fmt::format("partials={}", softfloat::format_name(*item.partials)));
+      }
+      if (item.running) {
+        arguments.push_back(fmt::format("running={}", softfloat::format_name(*item.running)));
+      }
+      break;
+    case OrderKind::torch_cascade:
+      arguments.push_back(fmt::to_string(item.size));
+      break;
+    case OrderKind::matrix_unit:
+      arguments.push_back(item.unit);
       break;
     case OrderKind::sequential:
     case OrderKind::reverse:
     case OrderKind::exact:
     case OrderKind::pairwise:
     case OrderKind::halving:
+    case OrderKind::numpy_pairwise:
       break;
   }
   if (item.init_zero) arguments.emplace_back("init=zero");
@@ -134,6 +187,38 @@ Result<bool> check_length(const Order& order, std::int64_t n) {
 std::int64_t height(const Order& order, std::int64_t n) {
   HeightOps ops;
   return std::max<std::int64_t>(walk(order, n, ops), 0);
+}
+
+bool rounds_to_accumulator_only(const Order& order) {
+  return std::none_of(order.items.begin(), order.items.end(), [](const OrderItem& item) {
+    return item.kind == OrderKind::matrix_unit || item.partials || item.running;
+  });
+}
+
+bool takes_nothing_inside(OrderKind kind) {
+  switch (kind) {
+    case OrderKind::sequential:
+    case OrderKind::exact:
+    case OrderKind::pairwise:
+    case OrderKind::halving:
+    case OrderKind::matrix_unit:
+    case OrderKind::numpy_pairwise:
+    case OrderKind::torch_cascade:
+      return true;
+    case OrderKind::reverse:
+    case OrderKind::permutation:
+    case OrderKind::lanes:
+    case OrderKind::blocks:
+    case OrderKind::split:
+      break;
+  }
+  return false;
+}
+
+std::int64_t part_length(const OrderItem& item, std::int64_t n) {
+  if (item.kind == OrderKind::blocks) return item.size;
+  const std::int64_t terms = (n - 1) / item.size + 1;
+  return ((terms - 1) / item.multiple + 1) * item.multiple;
 }
 
 }  // namespace kvsim

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "softfloat/format.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
@@ -16,20 +18,39 @@ namespace kvsim {
 /// into groups, has each group summed by the item to its right (`sequential` where there is none)
 /// and joins the results.
 enum class OrderKind : std::uint8_t {
-  sequential,   ///< t0 + t1, then + t2, … from left to right; takes nothing inside
-  reverse,      ///< the range from its last term to its first, summed by what is inside
-  permutation,  ///< `perm(3,0,2,1)`: the range in the order term 3, 0, 2, 1, summed by what is
-                ///< inside
-  exact,        ///< the exact sum, rounded once; takes nothing inside
-  pairwise,     ///< the left half is the largest power of two below n; takes nothing inside
-  halving,      ///< i with i + ⌈n/2⌉, an odd middle element passes up unchanged; nothing inside
-  lanes,        ///< element i goes to lane i mod W of accumulator (i ÷ W) mod U
-  blocks,       ///< consecutive blocks of B terms, results added in sequence
-  split,        ///< S consecutive parts of ⌈n/S⌉ terms, results merged in sequence
+  sequential,      ///< t0 + t1, then + t2, … from left to right; takes nothing inside
+  reverse,         ///< the range from its last term to its first, summed by what is inside
+  permutation,     ///< `perm(3,0,2,1)`: the range in the order term 3, 0, 2, 1, summed by what is
+                   ///< inside
+  exact,           ///< the exact sum, rounded once; takes nothing inside
+  pairwise,        ///< the left half is the largest power of two below n; takes nothing inside
+  halving,         ///< i with i + ⌈n/2⌉, an odd middle element passes up unchanged; nothing inside
+  lanes,           ///< element i goes to lane i mod W of accumulator (i ÷ W) mod U
+  blocks,          ///< consecutive blocks of B terms, results merged
+  split,           ///< S consecutive parts of ⌈n/S⌉ terms, results merged
+  matrix_unit,     ///< `mma(UNIT)`: a chain of a matrix unit's instructions from +0, the last one
+                   ///< filled up with zeros (unit_dot() of sim/units/dot.h); takes nothing inside
+  numpy_pairwise,  ///< `numpy-pairwise`: NumPy's sum of contiguous numbers; takes nothing inside
+  torch_cascade,   ///< `torch-cascade(W)`: PyTorch's sum on a CPU with W lanes; nothing inside
 };
 
 /// How `lanes` joins its lanes after the accumulators of each lane were joined 0 … U−1.
-enum class LaneJoin : std::uint8_t { pairwise, halving, sequential };
+enum class LaneJoin : std::uint8_t {
+  pairwise,    ///< neighbours first: a warp's xor 1, 2, 4 …
+  halving,     ///< lane i with lane i + ⌈n/2⌉ of the n lanes that hold a sum, and so on
+  sequential,  ///< lane 0, then + lane 1, …
+  butterfly,   ///< i with i + W/2, then W/4 … 1, with W rounded up to a power of two; an absent
+               ///< partner is skipped: a warp's xor 16, 8, 4, 2, 1
+};
+
+/// How `blocks` and `split` merge the sums of their parts.
+enum class MergeOrder : std::uint8_t {
+  sequential,  ///< first + second, then + third, …
+  reverse,     ///< last + last but one, … down to the first
+  pairwise,    ///< as LaneJoin::pairwise
+  halving,     ///< as LaneJoin::halving
+  butterfly,   ///< as LaneJoin::butterfly, with W the parts of `split`, the blocks of `blocks`
+};
 
 /// What `lanes` does with the last n mod W elements.
 enum class LaneTail : std::uint8_t {
@@ -41,17 +62,28 @@ enum class LaneTail : std::uint8_t {
 /// One item of an order. Fields that the kind does not use keep their defaults.
 struct OrderItem {
   OrderKind kind = OrderKind::sequential;
-  std::int64_t size = 0;          ///< lanes: W; blocks: B; split: S; 1 … max_order_size
+  std::int64_t size = 0;  ///< lanes, torch-cascade: W; blocks: B; split: S; 1 … max_order_size
   std::int64_t accumulators = 1;  ///< lanes: U; 1 … max_order_size
   LaneJoin join = LaneJoin::pairwise;
   LaneTail tail = LaneTail::masked;
   /// `init=zero`: the accumulators of this item start from +0 instead of their first term:
   /// the running sum of sequential, reverse, perm, blocks and split, every accumulator of lanes
   /// (and its scalar tail where the tail starts a sum). Where an item stands inside reverse, perm
-  /// or lanes, its result is added to the +0. pairwise and halving add their result to +0; exact
-  /// counts +0 as one more term, without a rounding of its own.
+  /// or lanes, its result is added to the +0. pairwise, halving and numpy-pairwise add their result
+  /// to +0, and so do blocks and split where they merge in a tree; exact counts +0 as one more
+  /// term, without a rounding of its own. mma and torch-cascade start from +0 as they are.
   bool init_zero = false;
-  std::vector<std::int64_t> permutation;  ///< perm: the numbers 0 … length − 1, each once
+  std::vector<std::int64_t> permutation = {};  ///< perm: the numbers 0 … length − 1, each once
+  /// split: the length of a part is rounded up to a multiple of this; 1 … max_order_size.
+  std::int64_t multiple = 1;
+  MergeOrder merge = MergeOrder::sequential;  ///< blocks, split
+  /// blocks, split: each part's sum is rounded to the accumulator and then to this format.
+  std::optional<softfloat::Format> partials = std::nullopt;
+  /// blocks, split: what the merging leaves is rounded to this format each time it is stored: the
+  /// first part's sum (after init=zero) and every merged sum where parts are merged one after the
+  /// other; in a tree the sum of every merge.
+  std::optional<softfloat::Format> running = std::nullopt;
+  std::string unit = {};  ///< mma: canonical text of a matrix unit without block scales
 
   friend bool operator==(const OrderItem&, const OrderItem&) = default;
 };
@@ -72,10 +104,12 @@ inline constexpr std::size_t max_order_text = std::size_t{1} << 16;    ///< byte
 
 /// Parses an order: items separated by `/`, outermost first. Items: `sequential`, `reverse`,
 /// `perm(3,0,2,1)`, `exact`, `pairwise`, `halving`,
-/// `lanes(W[,U][,join=pairwise|halving|sequential][,tail=masked|scalar|scalar-first])`,
-/// `blocks(B)`, `split(S)`; every item takes `init=zero`. Blanks between words are ignored; numbers
-/// are decimal. An error names the position (1 is the first character), what stands there and what
-/// is accepted.
+/// `lanes(W[,U][,join=pairwise|halving|sequential|butterfly][,tail=masked|scalar|scalar-first])`,
+/// `blocks(B[,MERGING])`, `split(S[,multiple=N][,MERGING])` with MERGING any of
+/// `merge=sequential|reverse|pairwise|halving|butterfly`, `partials=FORMAT`, `running=FORMAT`;
+/// `mma(UNIT)`, `numpy-pairwise`, `torch-cascade(W)`; every item but mma and torch-cascade takes
+/// `init=zero`. Blanks between words are ignored; numbers are decimal. An error names the position
+/// (1 is the first character), what stands there and what is accepted.
 Result<Order> parse_order(std::string_view text);
 
 /// The canonical text: parse_order(to_string(order)) gives the order back. Defaults are left out,
@@ -92,8 +126,22 @@ Result<bool> check_length(const Order& order, std::int64_t n);
 /// Height of the summation tree: the largest number of rounded additions between a term and the
 /// sum of n terms. An exact sum of two or more terms counts as one; adding to the +0 of `init=zero`
 /// rounds nothing and does not count. The rounding of products is not counted: a dot product with
-/// rounded or fused products has at most one more. Requires check_length(order, n).
+/// rounded or fused products has at most one more. On a matrix unit the fused sum of a
+/// block counts as one addition, with whatever accuracy that unit has; rounding a sum to another
+/// format
+/// (`partials`, `running`) does not count. Requires check_length(order, n).
 std::int64_t height(const Order& order, std::int64_t n);
+
+/// Whether every rounding on the way is one to the accumulator format, to nearest: no matrix unit
+/// and no other format for partial sums. Only then is height × unit roundoff an error bound.
+bool rounds_to_accumulator_only(const Order& order);
+
+/// Whether items of this kind take no item inside.
+bool takes_nothing_inside(OrderKind kind);
+
+/// Terms of one part that `blocks` or `split` makes of a range of n ≥ 1 terms; the last part may
+/// have fewer.
+std::int64_t part_length(const OrderItem& item, std::int64_t n);
 
 /// The positions of the terms that an item stands over, in order: an arithmetic progression, or one
 /// through a table of positions (below a perm).

@@ -13,15 +13,22 @@
 /// input.
 namespace kvsim::order_names {
 
-/// Names of OrderKind, LaneJoin and LaneTail, indexed by their values.
-inline constexpr std::array<std::string_view, 9> kinds = {
-    "sequential", "reverse", "perm", "exact", "pairwise", "halving", "lanes", "blocks", "split"};
-inline constexpr std::array<std::string_view, 3> joins = {"pairwise", "halving", "sequential"};
+/// Names of OrderKind, LaneJoin, LaneTail and MergeOrder, indexed by their values.
+inline constexpr std::array<std::string_view, 12> kinds = {
+    "sequential", "reverse", "perm",  "exact", "pairwise",       "halving",
+    "lanes",      "blocks",  "split", "mma",   "numpy-pairwise", "torch-cascade"};
+inline constexpr std::array<std::string_view, 4> joins = {"pairwise", "halving", "sequential",
+                                                          "butterfly"};
 inline constexpr std::array<std::string_view, 3> tails = {"masked", "scalar", "scalar-first"};
+inline constexpr std::array<std::string_view, 5> merges = {"sequential", "reverse", "pairwise",
+                                                           "halving", "butterfly"};
 
 constexpr std::string_view name(OrderKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
 constexpr std::string_view name(LaneJoin join) { return joins[static_cast<std::size_t>(join)]; }
 constexpr std::string_view name(LaneTail tail) { return tails[static_cast<std::size_t>(tail)]; }
+constexpr std::string_view name(MergeOrder merge) {
+  return merges[static_cast<std::size_t>(merge)];
+}
 
 /// The text in quotes for an error message: printable characters only, on one line, cut after 24.
 std::string quoted(std::string_view text);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,8 +14,10 @@
 
 #include "sim/order.h"
 #include "sim/order_names.h"
+#include "sim/order_scanner.h"
+#include "sim/units/matrix_unit.h"
+#include "softfloat/formats.h"
 #include "softfloat/result.h"
-#include "softfloat/suggest.h"
 
 namespace kvsim {
 namespace {
@@ -23,52 +25,99 @@ namespace {
 constexpr std::array<std::string_view, 1> init_names = {"zero"};
 constexpr std::array<std::string_view, 1> plain_keys = {"init"};
 constexpr std::array<std::string_view, 3> lane_keys = {"join", "tail", "init"};
+constexpr std::array<std::string_view, 4> block_keys = {"merge", "partials", "running", "init"};
+constexpr std::array<std::string_view, 5> split_keys = {"multiple", "merge", "partials", "running",
+                                                        "init"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+/// The named arguments that an item takes.
+std::span<const std::string_view> keys_of(OrderKind kind) {
+  switch (kind) {
+    case OrderKind::lanes:
+      return lane_keys;
+    case OrderKind::blocks:
+      return block_keys;
+    case OrderKind::split:
+      return split_keys;
+    case OrderKind::matrix_unit:
+    case OrderKind::torch_cascade:
+      return {};
+    default:
+      break;
+  }
+  return plain_keys;
 }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-bool takes_nothing_inside(OrderKind kind) {
-  return kind == OrderKind::sequential || kind == OrderKind::exact || kind == OrderKind::pairwise ||
-         kind == OrderKind::halving;
+/// How many numbers without a name an item takes.
+std::size_t minimum_numbers(OrderKind kind) {
+  switch (kind) {
+    case OrderKind::permutation:
+    case OrderKind::lanes:
+    case OrderKind::blocks:
+    case OrderKind::split:
+    case OrderKind::torch_cascade:
+      return 1;
+    default:
+      break;
+  }
+  return 0;
+}
+std::size_t maximum_numbers(OrderKind kind) {
+  if (kind == OrderKind::permutation) return max_permutation_length + 1;  // one more for its error
+  if (kind == OrderKind::lanes) return 2;
+  return minimum_numbers(kind);
+}
+
+std::string one_to_max(std::string_view what) {
+  return fmt::format("{}, 1 to {}", what, max_order_size);
+}
+
+/// What has to follow the '(' of an item.
+std::string first_argument(OrderKind kind) {
+  switch (kind) {
+    case OrderKind::permutation:
+      return "the numbers 0 to n-1 in any order, as in perm(3,0,2,1)";
+    case OrderKind::lanes:
+    case OrderKind::torch_cascade:
+      return one_to_max("the number of lanes");
+    case OrderKind::blocks:
+      return one_to_max("the terms of a block");
+    case OrderKind::matrix_unit:
+      return "a matrix unit, as in mma(h100.f16.f32)";
+    default:
+      break;
+  }
+  return one_to_max("the number of parts");
 }
 
 /// A recursive-descent parser without recursion: items one after the other, arguments one after the
-/// other. Each step returns false after it has stored the one error.
+/// other. Each step returns false after the scanner has stored the one error.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : scan_(text) {}
 
   Result<Order> parse() {
-    if (text_.size() > max_order_text) {
-      return Error{ErrorKind::usage, fmt::format("order of {} bytes; accepted: at most {}",
-                                                 text_.size(), max_order_text)};
-    }
     Order order;
     do {
-      skip_blanks();
+      scan_.skip_blanks();
       if (order.items.size() == max_order_items) {
-        fail(fmt::format("at most {} items", max_order_items));
-        return error_;
+        scan_.fail(fmt::format("at most {} items", max_order_items));
+        return scan_.error();
       }
       OrderItem item;
-      if (!parse_item(item)) return error_;
+      if (!parse_item(item)) return scan_.error();
       order.items.push_back(std::move(item));
-      skip_blanks();
-      if (at('/') && takes_nothing_inside(order.items.back().kind)) {
-        fail(fmt::format("the end, because {} takes nothing inside",
-                         order_names::name(order.items.back().kind)));
-        return error_;
+      scan_.skip_blanks();
+      if (scan_.at('/') && takes_nothing_inside(order.items.back().kind)) {
+        scan_.fail(fmt::format("the end, because {} takes nothing inside",
+                               order_names::name(order.items.back().kind)));
+        return scan_.error();
       }
-    } while (take('/'));
-    if (position_ < text_.size()) {
-      const OrderItem& last = order.items.back();
-      const bool ends = takes_nothing_inside(last.kind);
+    } while (scan_.take('/'));
+    if (!scan_.at_end()) {
+      const bool ends = takes_nothing_inside(order.items.back().kind);
       const std::string_view open = closed_ ? "" : ends ? "'(' or " : "'(', ";
-      fail(fmt::format("{}{}the end", open, ends ? "" : "'/' or "));
-      return error_;
+      scan_.fail(fmt::format("{}{}the end", open, ends ? "" : "'/' or "));
+      return scan_.error();
     }
     // A plain sequential inside another item is what that item does anyway.
     if (order.items.size() > 1 && order.items.back() == OrderItem{}) order.items.pop_back();
@@ -78,15 +127,34 @@ class Parser {
  private:
   bool parse_item(OrderItem& item) {
     std::size_t kind = 0;
-    if (!parse_name(order_names::kinds, kind)) return false;
+    if (!scan_.take_name(order_names::kinds, kind)) return false;
     item.kind = static_cast<OrderKind>(kind);
-    skip_blanks();
-    closed_ = at('(');
+    scan_.skip_blanks();
+    closed_ = scan_.take('(');
     if (closed_) {
-      ++position_;
-      if (!parse_arguments(item)) return false;
+      return item.kind == OrderKind::matrix_unit ? parse_unit(item) : parse_arguments(item);
     }
-    return has_numbers(item);
+    // `blocks` alone names no number; a parsed argument list always has it.
+    if (minimum_numbers(item.kind) == 0 && item.kind != OrderKind::matrix_unit) return true;
+    return scan_.fail(fmt::format("'(' and {}", first_argument(item.kind)));
+  }
+
+  /// A unit's name, perhaps with options in parentheses of its own, and the closing parenthesis.
+  bool parse_unit(OrderItem& item) {
+    scan_.skip_blanks();
+    const std::size_t start = scan_.position();
+    const std::string_view text = scan_.take_list();
+    if (text.empty()) return scan_.fail_at(start, first_argument(item.kind));
+    const Result<MatrixUnit> unit = parse_matrix_unit(text);
+    if (!unit) return scan_.fail_with(start, unit.error().message);
+    if (unit->scale_block > 0) {
+      return scan_.fail_with(start, fmt::format("unit {} needs block scales, which an order does "
+                                                "not have; accepted: a unit without them",
+                                                unit->name));
+    }
+    item.unit = to_string(*unit);
+    if (scan_.take(')')) return true;
+    return scan_.fail("')'");
   }
 
   /// Everything between the parentheses, the closing one included.
@@ -94,111 +162,119 @@ class Parser {
     numbers_ = 0;
     seen_ = {};
     bool named = false;
-    skip_blanks();
-    if (at(')')) {
-      if (minimum_numbers(item.kind) > 0) return fail(first_number(item.kind));
-      ++position_;
-      return true;
+    scan_.skip_blanks();
+    if (scan_.at(')')) {
+      if (minimum_numbers(item.kind) > 0) return scan_.fail(first_argument(item.kind));
+      return scan_.take(')');
     }
+    const bool has_keys = !keys_of(item.kind).empty();
     do {
-      skip_blanks();
-      if (!named && position_ < text_.size() && is_digit(text_[position_]) &&
-          numbers_ < maximum_numbers(item.kind)) {
+      scan_.skip_blanks();
+      if (!named && scan_.at_digit() && numbers_ < maximum_numbers(item.kind)) {
         if (!parse_positional(item)) return false;
       } else if (numbers_ < minimum_numbers(item.kind)) {
-        return fail(first_number(item.kind));
+        return scan_.fail(first_argument(item.kind));
       } else {
         named = true;
         if (!parse_named(item)) return false;
       }
-      skip_blanks();
-    } while (take(','));
-    if (take(')')) return item.kind != OrderKind::permutation || check_permutation(item);
-    return fail("',' or ')'");
+      scan_.skip_blanks();
+    } while (has_keys && scan_.take(','));
+    if (scan_.take(')')) return item.kind != OrderKind::permutation || check_permutation(item);
+    return scan_.fail(has_keys ? "',' or ')'" : "')'");
   }
 
-  static std::size_t minimum_numbers(OrderKind kind) {
-    return kind == OrderKind::permutation || kind == OrderKind::lanes ||
-                   kind == OrderKind::blocks || kind == OrderKind::split
-               ? 1
-               : 0;
-  }
-  static std::size_t maximum_numbers(OrderKind kind) {
-    if (kind == OrderKind::permutation)
-      return max_permutation_length + 1;  // one more for its error
-    if (kind == OrderKind::lanes) return 2;
-    return minimum_numbers(kind);
-  }
-  static std::string first_number(OrderKind kind) {
-    switch (kind) {
-      case OrderKind::permutation:
-        return "the numbers 0 to n-1 in any order, as in perm(3,0,2,1)";
-      case OrderKind::lanes:
-        return fmt::format("the number of lanes, 1 to {}", max_order_size);
-      case OrderKind::blocks:
-        return fmt::format("the terms of a block, 1 to {}", max_order_size);
-      default:
-        break;
+  /// A number from 1 to max_order_size.
+  bool parse_size(std::string_view what, std::int64_t& size) {
+    const std::size_t start = scan_.position();
+    const std::optional<std::int64_t> number = scan_.take_number();
+    if (!number || *number < 1 || *number > max_order_size) {
+      return scan_.fail_at(start, std::string(what));
     }
-    return fmt::format("the number of parts, 1 to {}", max_order_size);
+    size = *number;
+    return true;
   }
 
   bool parse_positional(OrderItem& item) {
-    const std::size_t start = position_;
-    while (position_ < text_.size() && is_digit(text_[position_])) ++position_;
-    std::int64_t number = 0;
-    const char* const begin = text_.data() + start;
-    const char* const end = text_.data() + position_;
-    const bool read = std::from_chars(begin, end, number).ec == std::errc{};
-    const bool glued = position_ < text_.size() && is_word(text_[position_]);
     if (item.kind == OrderKind::permutation) {
-      const auto limit = static_cast<std::int64_t>(max_permutation_length);
-      if (!read || glued || number >= limit) {
-        return fail_at(start, fmt::format("a number from 0 to {}", limit - 1));
-      }
-      if (numbers_ == max_permutation_length) {
-        return fail_at(start, fmt::format("at most {} entries of perm", max_permutation_length));
-      }
-      entry_positions_.resize(numbers_);
-      entry_positions_.push_back(start);
-      item.permutation.push_back(number);
-    } else {
-      if (!read || glued || number < 1 || number > max_order_size) {
-        return fail_at(start, numbers_ == 0 ? first_number(item.kind)
-                                            : fmt::format("the number of accumulators, 1 to {}",
-                                                          max_order_size));
-      }
-      (numbers_ == 0 ? item.size : item.accumulators) = number;
+      if (!parse_entry(item)) return false;
+    } else if (numbers_ == 0) {
+      if (!parse_size(first_argument(item.kind), item.size)) return false;
+    } else if (!parse_size(one_to_max("the number of accumulators"), item.accumulators)) {
+      return false;
     }
     ++numbers_;
     return true;
   }
 
-  bool parse_named(OrderItem& item) {
-    const bool lanes = item.kind == OrderKind::lanes;
-    const std::span<const std::string_view> keys =
-        lanes ? std::span<const std::string_view>(lane_keys) : plain_keys;
-    const std::size_t start = position_;
-    std::size_t key = 0;
-    if (!parse_name(keys, key)) return false;
-    if (std::exchange(seen_[key], true)) {
-      return fail_at(start, fmt::format("{} only once in an item", keys[key]));
+  bool parse_entry(OrderItem& item) {
+    const std::size_t start = scan_.position();
+    const std::optional<std::int64_t> number = scan_.take_number();
+    const auto limit = static_cast<std::int64_t>(max_permutation_length);
+    if (!number || *number >= limit) {
+      return scan_.fail_at(start, fmt::format("a number from 0 to {}", limit - 1));
     }
-    skip_blanks();
-    if (!take('=')) return fail(fmt::format("'=' after {}", keys[key]));
-    skip_blanks();
+    if (numbers_ == max_permutation_length) {
+      return scan_.fail_at(start,
+                           fmt::format("at most {} entries of perm", max_permutation_length));
+    }
+    entry_positions_.resize(numbers_);
+    entry_positions_.push_back(start);
+    item.permutation.push_back(*number);
+    return true;
+  }
+
+  bool parse_named(OrderItem& item) {
+    const std::span<const std::string_view> keys = keys_of(item.kind);
+    const std::size_t start = scan_.position();
+    std::size_t key = 0;
+    if (!scan_.take_name(keys, key)) return false;
+    if (std::exchange(seen_[key], true)) {
+      return scan_.fail_at(start, fmt::format("{} only once in an item", keys[key]));
+    }
+    scan_.skip_blanks();
+    if (!scan_.take('=')) return scan_.fail(fmt::format("'=' after {}", keys[key]));
+    scan_.skip_blanks();
+    return parse_value(item, keys[key]);
+  }
+
+  bool parse_value(OrderItem& item, std::string_view key) {
     std::size_t choice = 0;
-    if (keys[key] == "join") {
-      if (!parse_name(order_names::joins, choice)) return false;
+    if (key == "join") {
+      if (!scan_.take_name(order_names::joins, choice)) return false;
       item.join = static_cast<LaneJoin>(choice);
-    } else if (keys[key] == "tail") {
-      if (!parse_name(order_names::tails, choice)) return false;
+    } else if (key == "tail") {
+      if (!scan_.take_name(order_names::tails, choice)) return false;
       item.tail = static_cast<LaneTail>(choice);
+    } else if (key == "merge") {
+      if (!scan_.take_name(order_names::merges, choice)) return false;
+      item.merge = static_cast<MergeOrder>(choice);
+    } else if (key == "multiple") {
+      return parse_size(one_to_max("the terms that a part is a multiple of"), item.multiple);
+    } else if (key == "partials") {
+      return parse_format(item.partials);
+    } else if (key == "running") {
+      return parse_format(item.running);
     } else {
-      if (!parse_name(init_names, choice)) return false;
+      if (!scan_.take_name(init_names, choice)) return false;
       item.init_zero = true;
     }
     return true;
+  }
+
+  bool parse_format(std::optional<softfloat::Format>& format) {
+    const std::size_t start = scan_.position();
+    const std::string_view word = scan_.take_word();
+    const softfloat::NamedFormat* row = softfloat::find_format(word);
+    if (row != nullptr && row->format.has_sign && row->format.has_zero()) {
+      format = row->format;
+      return true;
+    }
+    const std::string_view near = softfloat::nearest_format_name(word);
+    return scan_.fail_at(start, fmt::format("a format with a sign and a zero{}",
+                                            row != nullptr || near.empty()
+                                                ? ", as binary16 or bfloat16"
+                                                : fmt::format(" (did you mean {}?)", near)));
   }
 
   bool check_permutation(const OrderItem& item) {
@@ -207,75 +283,20 @@ class Parser {
     for (std::size_t i = 0; i < length; ++i) {
       const auto entry = static_cast<std::size_t>(item.permutation[i]);
       if (entry >= length || used[entry]) {
-        return fail_at(entry_positions_[i],
-                       fmt::format("each of 0 to {} once, for a perm of {} entr{}", length - 1,
-                                   length, length == 1 ? "y" : "ies"));
+        return scan_.fail_at(entry_positions_[i],
+                             fmt::format("each of 0 to {} once, for a perm of {} entr{}",
+                                         length - 1, length, length == 1 ? "y" : "ies"));
       }
       used[entry] = true;
     }
     return true;
   }
 
-  /// `blocks` alone names no number; a parsed argument list always has it.
-  bool has_numbers(const OrderItem& item) {
-    if (closed_ || minimum_numbers(item.kind) == 0) return true;
-    return fail(fmt::format("'(' and {}", first_number(item.kind)));
-  }
-
-  /// One of `names`, as its index.
-  bool parse_name(std::span<const std::string_view> names, std::size_t& index) {
-    const std::size_t start = position_;
-    const std::string_view word = word_at(start);
-    for (index = 0; index < names.size(); ++index) {
-      if (names[index] == word) {
-        position_ += word.size();
-        return true;
-      }
-    }
-    std::string accepted = fmt::format("{}", fmt::join(names, ", "));
-    const std::string_view near = softfloat::nearest(word, names);
-    if (!near.empty()) accepted += fmt::format(" (did you mean {}?)", near);
-    return fail_at(start, accepted);
-  }
-
-  std::string_view word_at(std::size_t start) const {
-    std::size_t end = start;
-    while (end < text_.size() && is_word(text_[end])) ++end;
-    return text_.substr(start, end - start);
-  }
-
-  void skip_blanks() {
-    while (position_ < text_.size() && is_blank(text_[position_])) ++position_;
-  }
-  bool at(char c) const { return position_ < text_.size() && text_[position_] == c; }
-  bool take(char c) {
-    if (!at(c)) return false;
-    ++position_;
-    return true;
-  }
-
-  /// What stands at a position, as an error message shows it.
-  std::string found(std::size_t start) const {
-    if (start >= text_.size()) return "the end";
-    std::string_view word = word_at(start);
-    if (word.empty()) word = text_.substr(start, 1);
-    return order_names::quoted(word);
-  }
-
-  bool fail(const std::string& accepted) { return fail_at(position_, accepted); }
-  bool fail_at(std::size_t start, const std::string& accepted) {
-    error_ = Error{ErrorKind::usage, fmt::format("order position {}: found {}; accepted: {}",
-                                                 start + 1, found(start), accepted)};
-    return false;
-  }
-
-  std::string_view text_;
-  std::size_t position_ = 0;
-  std::size_t numbers_ = 0;                   // positional arguments of the current item
-  std::array<bool, 3> seen_ = {};             // named arguments of the current item
+  OrderScanner scan_;
+  std::size_t numbers_ = 0;                   // arguments without a name of the current item
+  std::array<bool, 5> seen_ = {};             // named arguments of the current item
   std::vector<std::size_t> entry_positions_;  // where each entry of the current perm stands
   bool closed_ = false;                       // the current item has its parentheses
-  Error error_;                               // set by the step that returned false
 };
 
 }  // namespace
@@ -292,6 +313,12 @@ std::string order_names::quoted(std::string_view text) {
   return fmt::format("'{}{}'", shown, text.size() > 24 ? "..." : "");
 }
 
-Result<Order> parse_order(std::string_view text) { return Parser(text).parse(); }
+Result<Order> parse_order(std::string_view text) {
+  if (text.size() > max_order_text) {
+    return Error{ErrorKind::usage, fmt::format("order of {} bytes; accepted: at most {}",
+                                               text.size(), max_order_text)};
+  }
+  return Parser(text).parse();
+}
 
 }  // namespace kvsim

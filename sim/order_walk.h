@@ -2,15 +2,17 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "sim/order.h"
+#include "sim/order_joins.h"
+#include "sim/order_libraries.h"
+#include "softfloat/format.h"
 
 /// The one loop nest that gives an Order its meaning; every evaluator (softfloat, SIMD, heights,
-/// printed trees) is an `Ops` for it:
+/// trees) is an `Ops` for it:
 ///
 ///   template <class Ops> typename Ops::Value walk(const Order& order, std::int64_t n, Ops& ops)
 ///
@@ -22,6 +24,10 @@
 ///   Value add(left, right)     the sum of two partial sums
 ///   Value exact(range, from_zero)  the sum of an OrderRange of one or more terms, rounded once;
 ///                              with from_zero, +0 counts as one of the terms
+///   Value unit(range, item)    the sum of one or more terms that the matrix unit item.unit gives,
+///                              as one chain of instructions from +0, in the accumulator format
+///   Value round_to(sum, format)  a partial sum rounded to another format, in the accumulator
+///                              format
 ///
 /// The calls describe the tree completely. add_term is what an accumulator does with its next term,
 /// and what pairwise and halving do with a single term on the right. Accumulators are joined by
@@ -45,7 +51,7 @@ class OrderWalk {
 
   /// Sum of `range` by the items from `depth` on.
   Value sum(std::size_t depth, const OrderRange& range) {
-    if (depth == item_count_) return sequential(range, false);
+    if (depth == item_count_) return order_walk::sequential(ops_, range, false);
     const OrderItem& item = items_[depth];
     switch (item.kind) {
       case OrderKind::reverse:
@@ -56,30 +62,24 @@ class OrderWalk {
         return ops_.exact(range, item.init_zero);
       case OrderKind::pairwise:
       case OrderKind::halving:
-        return tree(depth, range);
+      case OrderKind::numpy_pairwise:
+        return tree(item, range);
       case OrderKind::lanes:
         return lanes(depth, range);
       case OrderKind::blocks:
-        return consecutive(depth, range, item.size);
       case OrderKind::split:
-        return consecutive(depth, range, (range.count - 1) / item.size + 1);
+        return merged(depth, range);
+      case OrderKind::matrix_unit:
+        return ops_.unit(range, item);
+      case OrderKind::torch_cascade:
+        return order_walk::TorchCascade<Ops>(ops_, item.size).sum(range);
       case OrderKind::sequential:
         break;
     }
-    return sequential(range, item.init_zero);
+    return order_walk::sequential(ops_, range, item.init_zero);
   }
 
  private:
-  /// The terms of a range as the parts of a join.
-  struct Terms {
-    static constexpr bool are_terms = true;
-    OrderWalk& walk;
-    const OrderRange& range;
-
-    std::int64_t term(std::int64_t i) const { return range.at(i); }
-    Value value(std::int64_t i) const { return walk.ops_.first(range.at(i)); }
-  };
-
   /// The lanes of a `lanes` item over `body` as the parts of a join.
   struct Lanes {
     static constexpr bool are_terms = false;
@@ -105,43 +105,73 @@ class OrderWalk {
       }
       return sum;
     }
+    Value add(const Value& left, const Value& right) const { return walk.ops_.add(left, right); }
+  };
+
+  /// The parts of `blocks` and `split`, and how their sums are merged.
+  struct Parts {
+    static constexpr bool are_terms = false;
+    OrderWalk& walk;
+    std::size_t depth;
+    const OrderRange& range;
+    std::int64_t length;
+
+    const OrderItem& item() const { return walk.items_[depth]; }
+    std::int64_t count() const { return (range.count - 1) / length + 1; }
+    Value value(std::int64_t i) const {
+      const std::int64_t rest = range.count - i * length;
+      const OrderRange part = range.part(i * length, length < rest ? length : rest);
+      const Value sum = walk.sum(depth + 1, part);
+      return item().partials ? walk.ops_.round_to(sum, *item().partials) : sum;
+    }
+    Value stored(const Value& sum) const {
+      return item().running ? walk.ops_.round_to(sum, *item().running) : sum;
+    }
+    Value add(const Value& left, const Value& right) const {
+      return stored(walk.ops_.add(left, right));
+    }
   };
 
   /// An accumulator of item `depth` over `range`, summed by what is inside the item.
   Value inside(std::size_t depth, const OrderRange& range) {
     const bool init_zero = items_[depth].init_zero;
-    if (depth + 1 == item_count_) return sequential(range, init_zero);
+    if (depth + 1 == item_count_) return order_walk::sequential(ops_, range, init_zero);
     if (init_zero) return ops_.add(ops_.zero(), sum(depth + 1, range));
     return sum(depth + 1, range);
   }
 
-  Value add_terms(Value total, const OrderRange& range, std::int64_t from) {
-    if (range.table == nullptr) {
-      for (std::int64_t k = from; k < range.count; ++k) {
-        total = ops_.add_term(total, range.base + range.stride * k);
-      }
-    } else {
-      for (std::int64_t k = from; k < range.count; ++k) total = ops_.add_term(total, range.at(k));
+  /// Consecutive groups of terms, their sums merged.
+  Value merged(std::size_t depth, const OrderRange& range) {
+    const OrderItem& item = items_[depth];
+    const Parts parts{*this, depth, range, part_length(item, range.count)};
+    switch (item.merge) {
+      case MergeOrder::pairwise:
+        return merged_in_tree(parts, LaneJoin::pairwise);
+      case MergeOrder::halving:
+        return merged_in_tree(parts, LaneJoin::halving);
+      case MergeOrder::butterfly:
+        return merged_in_tree(parts, LaneJoin::butterfly);
+      case MergeOrder::sequential:
+      case MergeOrder::reverse:
+        break;
+    }
+    const std::int64_t count = parts.count();
+    const bool reverse = item.merge == MergeOrder::reverse;
+    Value total = parts.value(reverse ? count - 1 : 0);
+    if (item.init_zero) total = ops_.add(ops_.zero(), total);
+    total = parts.stored(total);
+    for (std::int64_t i = 1; i < count; ++i) {
+      total = parts.add(total, parts.value(reverse ? count - 1 - i : i));
     }
     return total;
   }
 
-  Value sequential(const OrderRange& range, bool init_zero) {
-    if (init_zero) return add_terms(ops_.zero(), range, 0);
-    return add_terms(ops_.first(range.at(0)), range, 1);
-  }
-
-  /// Consecutive groups of `length` terms, their sums added in sequence.
-  Value consecutive(std::size_t depth, const OrderRange& range, std::int64_t length) {
-    std::int64_t begin = length < range.count ? length : range.count;
-    const OrderRange head = range.part(0, begin);
-    Value total = sum(depth + 1, head);
-    if (items_[depth].init_zero) total = ops_.add(ops_.zero(), total);
-    for (; begin < range.count; begin += length) {
-      const std::int64_t rest = range.count - begin;
-      total = ops_.add(total, sum(depth + 1, range.part(begin, length < rest ? length : rest)));
-    }
-    return total;
+  Value merged_in_tree(const Parts& parts, LaneJoin join) {
+    const OrderItem& item = parts.item();
+    const std::int64_t count = parts.count();
+    const Value total = order_walk::join_parts(join, parts, count,
+                                               item.kind == OrderKind::split ? item.size : count);
+    return item.init_zero ? parts.add(ops_.zero(), total) : total;
   }
 
   Value permuted(std::size_t depth, const OrderRange& range) {
@@ -157,13 +187,17 @@ class OrderWalk {
     return inside(depth, OrderRange{table.data(), 0, 1, range.count});
   }
 
-  Value tree(std::size_t depth, const OrderRange& range) {
-    const OrderItem& item = items_[depth];
+  Value tree(const OrderItem& item, const OrderRange& range) {
     if (item.init_zero && range.count == 1) return ops_.add_term(ops_.zero(), range.at(0));
-    const Terms terms{*this, range};
-    const Value total = item.kind == OrderKind::pairwise ? join_pairwise(terms, 0, range.count)
-                                                         : join_halving(terms, range.count);
+    const Value total = tree_from_terms(item, range);
     return item.init_zero ? ops_.add(ops_.zero(), total) : total;
+  }
+
+  Value tree_from_terms(const OrderItem& item, const OrderRange& range) {
+    const order_walk::Terms<Ops> terms{ops_, range};
+    if (item.kind == OrderKind::pairwise) return order_walk::join_pairwise(terms, 0, range.count);
+    if (item.kind == OrderKind::halving) return order_walk::join_halving(terms, range.count);
+    return order_walk::NumpyPairwise<Ops>(ops_).sum(range);
   }
 
   Value lanes(std::size_t depth, const OrderRange& range) {
@@ -171,71 +205,13 @@ class OrderWalk {
     const std::int64_t rest = item.tail == LaneTail::masked ? 0 : range.count % item.size;
     const OrderRange body = range.part(0, range.count - rest);
     const OrderRange tail = range.part(body.count, rest);
-    if (body.count == 0) return sequential(tail, item.init_zero);
-    Value joined = join_lanes(depth, body);
-    if (rest == 0) return joined;
-    if (item.tail == LaneTail::scalar) return add_terms(joined, tail, 0);
-    return ops_.add(sequential(tail, item.init_zero), joined);
-  }
-
-  Value join_lanes(std::size_t depth, const OrderRange& body) {
-    const OrderItem& item = items_[depth];
+    if (body.count == 0) return order_walk::sequential(ops_, tail, item.init_zero);
     const Lanes parts{*this, depth, body};
     const std::int64_t used = item.size < body.count ? item.size : body.count;
-    switch (item.join) {
-      case LaneJoin::pairwise:
-        return join_pairwise(parts, 0, used);
-      case LaneJoin::halving:
-        return join_halving(parts, used);
-      case LaneJoin::sequential:
-        break;
-    }
-    Value total = parts.value(0);
-    for (std::int64_t w = 1; w < used; ++w) total = ops_.add(total, parts.value(w));
-    return total;
-  }
-
-  template <class Parts>
-  Value join_pairwise(const Parts& parts, std::int64_t first, std::int64_t count) {
-    if (count == 1) return parts.value(first);
-    const auto half =
-        static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count - 1)));
-    const Value left = join_pairwise(parts, first, half);
-    if constexpr (Parts::are_terms) {
-      if (count - half == 1) return ops_.add_term(left, parts.term(first + half));
-    }
-    return ops_.add(left, join_pairwise(parts, first + half, count - half));
-  }
-
-  template <class Parts>
-  Value join_halving(const Parts& parts, std::int64_t count) {
-    int level = 0;
-    while (width(count, level) > 1) ++level;
-    return halving_node(parts, count, level, 0);
-  }
-
-  /// Nodes that are left after `level` rounds of halving: ⌈count / 2^level⌉.
-  static std::int64_t width(std::int64_t count, int level) { return ((count - 1) >> level) + 1; }
-
-  /// Node i after `level` rounds.
-  template <class Parts>
-  Value halving_node(const Parts& parts, std::int64_t count, int level, std::int64_t i) {
-    if (level == 0) return parts.value(i);
-    Value left = halving_node(parts, count, level - 1, i);
-    const std::int64_t partner = i + width(count, level);
-    if (partner >= width(count, level - 1)) return left;  // the odd middle passes up
-    if constexpr (Parts::are_terms) {
-      if (is_leaf(count, level - 1, partner)) return ops_.add_term(left, parts.term(partner));
-    }
-    return ops_.add(left, halving_node(parts, count, level - 1, partner));
-  }
-
-  /// True when node i after `level` rounds is part i itself, passed up unchanged.
-  static bool is_leaf(std::int64_t count, int level, std::int64_t i) {
-    for (; level > 0; --level) {
-      if (i + width(count, level) < width(count, level - 1)) return false;
-    }
-    return true;
+    const Value joined = order_walk::join_parts(item.join, parts, used, item.size);
+    if (rest == 0) return joined;
+    if (item.tail == LaneTail::scalar) return order_walk::add_terms(ops_, joined, tail);
+    return ops_.add(order_walk::sequential(ops_, tail, item.init_zero), joined);
   }
 
   const OrderItem* items_;

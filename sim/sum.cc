@@ -3,184 +3,52 @@
 #include "sim/sum.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "sim/order.h"
 #include "sim/order_names.h"
 #include "sim/order_walk.h"
-#include "softfloat/arithmetic.h"
-#include "softfloat/exact.h"
-#include "softfloat/exact_sum.h"
-#include "softfloat/operations.h"
-#include "softfloat/round.h"
+#include "sim/sum_ops.h"
+#include "softfloat/formats.h"
+#include "softfloat/host.h"
 #include "softfloat/suggest.h"
 
 namespace kvsim {
 namespace {
 
 using softfloat::Bits;
-using softfloat::Class;
-using softfloat::Exact;
-using softfloat::ExactAccumulator;
-using softfloat::Flags;
 using softfloat::Format;
 using softfloat::Mode;
 using softfloat::Rounded;
-using softfloat::uint128;
 
 constexpr std::array<std::string_view, 3> product_names = {"rounded", "fused", "exact"};
 
-/// A product before rounding, and whether forming it was an invalid operation.
-struct ExactProduct {
-  Exact value;
-  bool invalid = false;
-};
-
-ExactProduct multiply(const Format& f, Bits a, Bits b, const Mode& mode) {
-  const Exact x = softfloat::unpack<uint128>(f, a, mode.subnormals);
-  const Exact y = softfloat::unpack<uint128>(f, b, mode.subnormals);
-  const bool negative = x.negative != y.negative;
-  const bool zero_times_infinity = (x.kind == Class::zero && y.kind == Class::infinity) ||
-                                   (x.kind == Class::infinity && y.kind == Class::zero);
-  if (zero_times_infinity || x.kind == Class::nan || y.kind == Class::nan) {
-    const bool signaling = softfloat::is_signaling_nan(f, a) || softfloat::is_signaling_nan(f, b);
-    return {{Class::nan, false, 0, 0}, zero_times_infinity || signaling};
-  }
-  if (x.kind == Class::infinity || y.kind == Class::infinity) {
-    return {{Class::infinity, negative, 0, 0}};
-  }
-  return {softfloat::detail::multiply_exact(x, y)};
+/// Whether every number of `f`, infinities and NaN included, is one of `wide`; −0 may become +0.
+bool holds(const Format& wide, const Format& f) {
+  if (wide == f) return true;
+  const auto lowest_bit = [](const Format& x) { return x.emin() - x.trailing_bits(); };
+  return (wide.has_sign || !f.has_sign) && wide.has_zero() && f.precision <= wide.precision &&
+         lowest_bit(f) >= lowest_bit(wide) &&
+         softfloat::to_double(f, f.max_finite()) <= softfloat::to_double(wide, wide.max_finite()) &&
+         (wide.has_infinity() || !f.has_infinity()) && (wide.has_nan() || !f.has_nan());
 }
 
-/// Ops of walk() on softfloat.
-class SumOps {
- public:
-  /// A partial sum: a code of the accumulator format, or (Product::exact only) one product that is
-  /// not rounded yet.
-  struct Value {
-    Bits bits = 0;
-    std::int64_t term = -1;  // ≥ 0: the exact product of this term
-  };
-
-  SumOps(Product product, const Format& input, const Format& accumulator, std::span<const Bits> a,
-         std::span<const Bits> b, const Mode& mode)
-      : product_(product), input_(input), accumulator_(accumulator), a_(a), b_(b), mode_(mode) {}
-
-  Value zero() const { return {}; }
-
-  Value first(std::int64_t i) {
-    switch (product_) {
-      case Product::rounded:
-        return rounded_product(i);
-      case Product::fused:
-        return multiply_add(zero(), i);
-      case Product::exact:
-        break;
-    }
-    return {0, i};
-  }
-
-  Value add_term(const Value& total, std::int64_t i) {
-    if (product_ == Product::rounded) return add(total, rounded_product(i));
-    if (total.term < 0) return multiply_add(total, i);
-    ExactAccumulator sum;  // the exact sum of two products may need more bits than an Exact has
-    bool invalid = accumulate(sum, total.term);
-    invalid |= accumulate(sum, i);
-    return finish(sum, invalid);
-  }
-
-  Value add(const Value& left, const Value& right) {
-    if (left.term >= 0 && right.term >= 0) return add_term(left, right.term);
-    if (left.term >= 0) return multiply_add(right, left.term);
-    if (right.term >= 0) return multiply_add(left, right.term);
-    return note(softfloat::add(accumulator_, left.bits, right.bits, mode_));
-  }
-
-  Value exact(const OrderRange& range, bool from_zero) {
-    ExactAccumulator sum;
-    bool invalid = false;
-    if (from_zero) sum.add(accumulator_, 0);
-    for (std::int64_t k = 0; k < range.count; ++k) invalid |= accumulate(sum, range.at(k));
-    return finish(sum, invalid);
-  }
-
-  Rounded finish(const Value& total) {
-    const Value result = total.term >= 0 ? rounded_product(total.term) : total;
-    return {result.bits, flags_};
-  }
-
- private:
-  Bits a(std::int64_t i) const { return a_[static_cast<std::size_t>(i)]; }
-  Bits b(std::int64_t i) const { return b_[static_cast<std::size_t>(i)]; }
-
-  Value note(const Rounded& rounded) {
-    flags_ |= rounded.flags;
-    return {rounded.bits};
-  }
-
-  Value not_a_number(bool invalid) {
-    Rounded result = softfloat::detail::nan_result(accumulator_);
-    result.flags.invalid |= invalid;
-    return note(result);
-  }
-
-  Value rounded_product(std::int64_t i) {
-    const ExactProduct product = multiply(input_, a(i), b(i), mode_);
-    if (product.value.kind == Class::nan) return not_a_number(product.invalid);
-    if (product.value.kind == Class::infinity) {
-      return note(softfloat::detail::infinite_result(accumulator_, product.value.negative, mode_));
-    }
-    return note(softfloat::round_pack(accumulator_, product.value, mode_));
-  }
-
-  /// total + product i, rounded once: fma with factors and addend of different formats.
-  Value multiply_add(const Value& total, std::int64_t i) {
-    const ExactProduct product = multiply(input_, a(i), b(i), mode_);
-    const Exact x = product.value;
-    const Exact y = softfloat::unpack<uint128>(accumulator_, total.bits, mode_.subnormals);
-    if (x.kind == Class::nan || y.kind == Class::nan) return not_a_number(product.invalid);
-    if (x.kind == Class::infinity || y.kind == Class::infinity) {
-      if (x.kind == y.kind && x.negative != y.negative) return not_a_number(true);
-      const bool negative = x.kind == Class::infinity ? x.negative : y.negative;
-      return note(softfloat::detail::infinite_result(accumulator_, negative, mode_));
-    }
-    return note(softfloat::round_pack(accumulator_,
-                                      softfloat::detail::add_exact(x, y, mode_.rounding), mode_));
-  }
-
-  /// Adds one product; true where an operand is a signaling NaN.
-  bool accumulate(ExactAccumulator& sum, std::int64_t i) const {
-    sum.add_product(input_, read(a(i)), input_, read(b(i)));
-    return softfloat::is_signaling_nan(input_, a(i)) || softfloat::is_signaling_nan(input_, b(i));
-  }
-
-  Value finish(const ExactAccumulator& sum, bool invalid) {
-    Rounded result = sum.round(accumulator_, mode_);
-    result.flags.invalid |= invalid;
-    return note(result);
-  }
-
-  /// An operand as the subnormal policy sees it.
-  Bits read(Bits code) const {
-    const bool flush = mode_.subnormals == softfloat::Subnormals::flush_inputs ||
-                       mode_.subnormals == softfloat::Subnormals::flush_both;
-    return flush && softfloat::is_subnormal(input_, code) ? code & input_.sign_bit() : code;
-  }
-
-  Product product_;
-  const Format& input_;
-  const Format& accumulator_;
-  std::span<const Bits> a_;
-  std::span<const Bits> b_;
-  const Mode& mode_;
-  Flags flags_;
-};
+Error not_held(const OrderItem& item, const char* what, const Format& f, const Format& wide) {
+  return {
+      ErrorKind::usage,
+      fmt::format("order item {}: the accumulator {} does not hold every {}, the format of "
+                  "{}; accepted: an accumulator that does",
+                  to_string(item), softfloat::format_name(wide), softfloat::format_name(f), what)};
+}
 
 }  // namespace
 
@@ -199,10 +67,40 @@ Result<Product> parse_product(std::string_view text) {
                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near))};
 }
 
+std::optional<MatrixUnit> unit_of(const Order& order) {
+  if (order.items.empty() || order.items.back().kind != OrderKind::matrix_unit) return std::nullopt;
+  const Result<MatrixUnit> unit = parse_matrix_unit(order.items.back().unit);
+  return unit ? std::optional<MatrixUnit>(*unit) : std::nullopt;
+}
+
+Result<bool> check_formats(const Order& order, const Format& input, const Format& accumulator) {
+  for (const OrderItem& item : order.items) {
+    for (const auto& [format, what] :
+         {std::pair{item.partials, "partial sums"}, std::pair{item.running, "the running sum"}}) {
+      if (format && !holds(accumulator, *format)) {
+        return not_held(item, what, *format, accumulator);
+      }
+    }
+    if (item.kind != OrderKind::matrix_unit) continue;
+    const Result<MatrixUnit> unit = parse_matrix_unit(item.unit);
+    if (!unit) return unit.error();
+    if (unit->operand != input) {
+      return Error{ErrorKind::usage,
+                   fmt::format("order item {}: input format {}; accepted: {}, what the unit reads",
+                               to_string(item), softfloat::format_name(input),
+                               softfloat::format_name(unit->operand))};
+    }
+    if (!holds(accumulator, unit->output)) {
+      return not_held(item, "the unit's results", unit->output, accumulator);
+    }
+  }
+  return true;
+}
+
 Rounded sum_products(const Order& order, Product product, const Format& input,
                      const Format& accumulator, std::span<const Bits> a, std::span<const Bits> b,
                      const Mode& mode) {
-  SumOps ops(product, input, accumulator, a, b, mode);
+  SumOps ops(order, product, input, accumulator, a, b, mode);
   const auto n = static_cast<std::int64_t>(std::min(a.size(), b.size()));
   const SumOps::Value total = walk(order, n, ops);
   return ops.finish(total);

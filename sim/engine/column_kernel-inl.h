@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -129,6 +130,10 @@ struct Block {
       low.store(to);
       high.store(to + half_lanes());
     }
+    HWY_INLINE void add(const double* more) {
+      low.add(more);
+      high.add(more + half_lanes());
+    }
   };
   Half low, high;
 
@@ -194,6 +199,36 @@ struct Block<L, P, kNote, 1> : Vector<L, P, kNote> {
   HWY_INLINE void store(float* to) const { L::store(this->sum, to); }
 };
 
+inline void round_values(const RoundKernelArguments& call);
+
+/// Rounds a block of partial sums to another format, by way of memory: it happens once per part of
+/// an order, not once per term.
+template <class L, Product P, bool kNote, std::size_t kVectors>
+HWY_NOINLINE void round_block(const ColumnKernelArguments& call, const Step& step,
+                              const Terms<L>& terms, Block<L, P, kNote, kVectors>& block,
+                              typename Block<L, P, kNote, kVectors>::Noted& noted) {
+  const std::size_t width = kVectors * lanes_of<L>();
+  const LanePlan& plan = call.round_plans[step.other];
+  block.finish(terms, noted);
+  float values[most_lanes * vectors_per_block] = {};
+  block.store(values);
+  round_values(
+      {.plan = &plan, .in = values, .out = values, .count = static_cast<std::int64_t>(width)});
+  block.load(values);
+  if constexpr (kNote) {
+    // In units of the accumulator's roundoff, which is what the sum is multiplied by in the end.
+    const double scale = plan.unit_roundoff / call.plan->unit_roundoff;
+    double magnitudes[most_lanes * vectors_per_block] = {};
+    for (std::size_t j = 0; j < width; ++j) {
+      const double magnitude = std::fabs(static_cast<double>(values[j]));
+      magnitudes[j] = magnitude >= plan.saturation
+                          ? HUGE_VAL
+                          : std::max(magnitude, plan.smallest_normal) * scale;
+    }
+    noted.add(magnitudes);
+  }
+}
+
 /// Runs the program for kVectors vectors of columns from `column` on. `b` points at the first of
 /// them in row 0; rows are `stride` floats apart.
 template <class L, Product P, bool kNote, std::size_t kVectors>
@@ -246,6 +281,12 @@ HWY_NOINLINE void run_block(const ColumnKernelArguments& call, std::int64_t colu
         block.note_exact(terms, noted);
         break;
       }
+      case StepKind::round_to:
+        block.load_slot(slot);
+        round_block<L, P, kNote, kVectors>(call, step, terms, block, noted);
+        break;
+      case StepKind::unit:  // matrix.h computes these
+        break;
     }
     block.store_slot(slot);
   }

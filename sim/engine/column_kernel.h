@@ -28,6 +28,7 @@ class ExactNode {
 struct ColumnKernelArguments {
   const Program* program = nullptr;
   const LanePlan* plan = nullptr;
+  const LanePlan* round_plans = nullptr;  ///< for each of program->formats
   const float* a = nullptr;
   const float* b = nullptr;
   std::int64_t terms = 0;

@@ -96,7 +96,12 @@ Result<bool> check(const ColumnsProblem& problem, std::size_t out, std::size_t b
     return Error{ErrorKind::unavailable, fmt::format("SIMD level '{}' is not available on this CPU",
                                                      simd_level_name(options.level))};
   }
-  return check_length(problem.order, problem.terms);
+  if (const auto unit = unit_of(problem.order); unit) {
+    return usage(
+        fmt::format("order {}: sums of columns take no matrix unit", to_string(problem.order)));
+  }
+  Result<bool> fits = check_formats(problem.order, problem.input, problem.accumulator);
+  return fits ? check_length(problem.order, problem.terms) : fits;
 }
 
 /// Turns the sums of magnitudes into bounds and canonicalises NaN. The sum of m magnitudes in
@@ -148,6 +153,8 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
   const engine::LanePlan plan =
       engine::plan_lanes(problem.product, problem.input, problem.accumulator, problem.a == nullptr);
   const engine::Program program = engine::compile_order(problem.order, problem.terms);
+  std::vector<engine::LanePlan> round_plans;
+  for (const Format& f : program.formats) round_plans.push_back(engine::plan_rounding(f));
   const SoftfloatNode exact_node(problem);
   std::vector<float> ones;
   if (problem.a == nullptr) ones.assign(static_cast<std::size_t>(problem.terms), 1.0F);
@@ -155,6 +162,7 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
   ColumnKernelArguments call;
   call.program = &program;
   call.plan = &plan;
+  call.round_plans = round_plans.data();
   call.a = problem.a == nullptr ? ones.data() : problem.a;
   call.b = problem.b;
   call.terms = problem.terms;

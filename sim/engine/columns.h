@@ -45,6 +45,7 @@ struct EngineOptions {
 /// and infinite where the result is not finite or where a format without infinity and NaN may have
 /// saturated on the way.
 ///
+/// Orders with a matrix unit (`mma`) are refused here; sum_matrix() (matrix.h) takes them.
 /// `exact` items of an order run on softfloat column by column, at its speed; everything else runs
 /// in lanes: binary32, binary16 and formats up to 11 bits of precision whose products float holds
 /// in float lanes, the rest (fused 16-bit sums, tf32 products, e8m13, …) in double lanes with sums

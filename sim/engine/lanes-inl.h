@@ -205,6 +205,7 @@ struct Magnitudes<double> {
     const auto lost = hn::Ge(magnitude, hn::Set(d, saturation));
     sum = hn::Add(sum, hn::IfThenElse(lost, hn::Set(d, HUGE_VAL), magnitude));
   }
+  HWY_INLINE void add(const double* more) { sum = hn::Add(sum, hn::LoadU(DoubleTag(), more)); }
   HWY_INLINE void store(double* to) const { hn::StoreU(sum, DoubleTag(), to); }
 };
 
@@ -216,6 +217,7 @@ struct Magnitudes<float> {  // one lane: a vector has no halves
   HWY_INLINE void note(FloatVector magnitude, double saturation) {
     wide.note(hn::PromoteTo(DoubleTag(), magnitude), saturation);
   }
+  HWY_INLINE void add(const double* more) { wide.add(more); }
   HWY_INLINE void store(double* to) const { wide.store(to); }
 };
 #else
@@ -232,6 +234,11 @@ struct Magnitudes<float> {
     const auto safe = hn::IfThenElse(lost, hn::Set(d, HUGE_VALF), magnitude);
     lower = hn::Add(lower, hn::PromoteTo(dd, hn::LowerHalf(dh, safe)));
     upper = hn::Add(upper, hn::PromoteTo(dd, hn::UpperHalf(dh, safe)));
+  }
+  HWY_INLINE void add(const double* more) {
+    const DoubleTag dd;
+    lower = hn::Add(lower, hn::LoadU(dd, more));
+    upper = hn::Add(upper, hn::LoadU(dd, more + hn::Lanes(dd)));
   }
   HWY_INLINE void store(double* to) const {
     hn::StoreU(lower, DoubleTag(), to);

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "sim/engine/program.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/order_walk.h"
@@ -50,6 +51,33 @@ class Recorder {
                               .count = range.count});
     for (std::int64_t k = 0; k < range.count; ++k) program_.positions.push_back(range.at(k));
     ++program_.roundings;
+    return slot;
+  }
+
+  Value unit(const OrderRange& range, const OrderItem& item) {
+    program_.unit = item.unit;
+    const Value slot = allocate();
+    Step step{.kind = StepKind::unit, .slot = slot, .count = range.count};
+    if (range.table == nullptr) {
+      step.first = range.base;
+      step.stride = range.stride;
+    } else {
+      step.other = 1;
+      step.first = static_cast<std::int64_t>(program_.positions.size());
+      for (std::int64_t k = 0; k < range.count; ++k) program_.positions.push_back(range.at(k));
+    }
+    program_.steps.push_back(step);
+    program_.roundings += range.count;
+    return slot;
+  }
+
+  Value round_to(Value slot, const softfloat::Format& format) {
+    std::vector<softfloat::Format>& formats = program_.formats;
+    const auto found = std::find(formats.begin(), formats.end(), format);
+    const auto index = static_cast<std::int32_t>(found - formats.begin());
+    if (found == formats.end()) formats.push_back(format);
+    program_.steps.push_back({.kind = StepKind::round_to, .slot = slot, .other = index});
+    program_.roundings += 2;
     return slot;
   }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/order.h"
+#include "softfloat/format.h"
 
 namespace kvsim::engine {
 
@@ -17,6 +19,9 @@ enum class StepKind : std::uint8_t {
   join,   ///< slot = slot + slot `other`
   exact,  ///< slot = the exact sum of the terms positions[first] … (`count` of them), rounded once;
           ///< other = 1: +0 is one more term
+  unit,   ///< slot = what the program's matrix unit makes of a chain of instructions from +0: the
+          ///< run's terms, or with other = 1 the terms positions[first] … (`count` of them)
+  round_to,  ///< slot = slot rounded to formats[other]
 };
 
 /// One step. A run is the terms first, first + stride, …, `count` of them (≥ 1).
@@ -39,7 +44,9 @@ struct Program {
   std::int32_t slots = 1;               ///< partial sums that are alive at the same time, at most
   std::int32_t result = 0;              ///< the slot that holds the sum after the last step
   std::int64_t roundings = 0;           ///< rounded results per lane, at most
-  std::vector<std::int64_t> positions;  ///< of the terms of exact sums
+  std::vector<std::int64_t> positions;  ///< of the terms of exact sums, and of units below a perm
+  std::vector<softfloat::Format> formats;  ///< of round_to steps, each once
+  std::string unit;  ///< canonical text of the matrix unit; empty without `unit` steps
 };
 
 /// The program of `order` over n terms. Requires check_length(order, n).

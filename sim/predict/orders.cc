@@ -219,9 +219,21 @@ Result<bool> check_shape(const AttentionShape& shape) {
   return true;
 }
 
-Result<bool> check_variant(const OrderedVariant& variant, const AttentionShape& shape) {
+Result<bool> check_order(const Order& order, const softfloat::Format& accumulator, std::int64_t n) {
+  if (unit_of(order)) {
+    return Error{ErrorKind::usage, "matrix units sum in kernels; accepted: an order without mma"};
+  }
+  // Controls run the same orders with a binary32 accumulator.
+  for (const softfloat::Format& f : {accumulator, softfloat::binary32}) {
+    if (Result<bool> fits = check_formats(order, f, f); !fits) return fits;
+  }
+  return check_length(order, n);
+}
+
+Result<bool> check_variant(const OrderedVariant& variant, const AttentionShape& shape,
+                           const softfloat::Format& accumulator) {
   const auto check = [&](const Order& order, const char* sum, std::int64_t n) -> Result<bool> {
-    Result<bool> fits = check_length(order, n);
+    Result<bool> fits = check_order(order, accumulator, n);
     if (fits) return true;
     return Error{fits.error().kind, fmt::format("order {} cannot sum {}: {}", to_string(order), sum,
                                                 fits.error().message)};
@@ -281,7 +293,8 @@ Result<OrderStudy> study_orders(const OrderStudyOptions& options, const Attentio
     return Error{ErrorKind::usage, "no order to predict; accepted: at least one"};
   }
   for (const OrderedVariant& variant : options.variants) {
-    if (auto fits = check_variant(variant, options.shape); !fits) return fits.error();
+    if (auto fits = check_variant(variant, options.shape, options.arithmetic.accumulator); !fits)
+      return fits.error();
   }
 
   const Prediction prediction(options, inputs);

@@ -45,6 +45,18 @@ TEST(OrderText, CanonicalText) {
       {"blocks(1048576)", "blocks(1048576)"},
       {"blocks(64)/halving(init=zero)", "blocks(64)/halving(init=zero)"},
       {"split(2)/pairwise", "split(2)/pairwise"},
+      {"split(4,multiple=1,merge=sequential)", "split(4)"},
+      {"split(4, running=bf16, partials=fp16, merge=butterfly, multiple=64, init=zero)",
+       "split(4,multiple=64,merge=butterfly,partials=binary16,running=bfloat16,init=zero)"},
+      {"blocks(128,merge=reverse,partials=BF16)", "blocks(128,merge=reverse,partials=bfloat16)"},
+      {"lanes(32,1,join=butterfly)", "lanes(32,1,join=butterfly)"},
+      {"numpy-pairwise", "numpy-pairwise"},
+      {"lanes(4)/numpy-pairwise(init=zero)", "lanes(4,1)/numpy-pairwise(init=zero)"},
+      {"torch-cascade( 8 )", "torch-cascade(8)"},
+      {"blocks(128)/mma(h100.wgmma.e4m3.f32)", "blocks(128)/mma(h100.wgmma.e4m3.f32)"},
+      {" mma ( a100.f16.f16 ) ", "mma(a100.mma.f16.f16)"},  // another name of the unit
+      {"mma(a100.mma.f16.f16(zero_exponent=-20))", "mma(a100.mma.f16.f16(zero_exponent=-20))"},
+      {"mma(a100.mma.f16.f16(zero_exponent=-21))", "mma(a100.mma.f16.f16)"},  // what it is anyway
   };
   for (const auto& c : cases) EXPECT_EQ(canonical(c.given), c.canonical) << c.given;
   EXPECT_EQ(to_string(Order{}), "sequential");
@@ -86,7 +98,8 @@ TEST(OrderText, RandomOrdersRoundTrip) {
 }
 
 constexpr std::string_view kinds =
-    "sequential, reverse, perm, exact, pairwise, halving, lanes, blocks, split";
+    "sequential, reverse, perm, exact, pairwise, halving, lanes, blocks, split, mma, "
+    "numpy-pairwise, torch-cascade";
 
 TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
   const std::string names(kinds);
@@ -136,7 +149,7 @@ TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
        "to "
        "1048576"},
       {"blocks(8x)", "order position 8: found '8x'; accepted: the terms of a block, 1 to 1048576"},
-      {"blocks(4,4)", "order position 10: found '4'; accepted: init"},
+      {"blocks(4,4)", "order position 10: found '4'; accepted: merge, partials, running, init"},
       {"blocks(init=zero)",
        "order position 8: found 'init'; accepted: the terms of a block, 1 to 1048576"},
       {"split()", "order position 7: found ')'; accepted: the number of parts, 1 to 1048576"},
@@ -152,8 +165,8 @@ TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
        "order position 9: found 'jion'; accepted: join, tail, init (did you mean join?)"},
       {"lanes(4,join)", "order position 13: found ')'; accepted: '=' after join"},
       {"lanes(4,join=halvin)",
-       "order position 14: found 'halvin'; accepted: pairwise, halving, sequential (did you mean "
-       "halving?)"},
+       "order position 14: found 'halvin'; accepted: pairwise, halving, sequential, butterfly (did "
+       "you mean halving?)"},
       {"lanes(4,tail=none)",
        "order position 14: found 'none'; accepted: masked, scalar, scalar-first"},
       {"lanes(4,tail=scalar,tail=masked)",
@@ -172,6 +185,42 @@ TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
        "order position 12: found '2'; accepted: each of 0 to 3 once, for a perm of 4 entries"},
       {"perm(1)",
        "order position 6: found '1'; accepted: each of 0 to 0 once, for a perm of 1 entry"},
+      {"torch-cascade",
+       "order position 14: found the end; accepted: '(' and the number of lanes, 1 to 1048576"},
+      {"torch-cascade()",
+       "order position 15: found ')'; accepted: the number of lanes, 1 to 1048576"},
+      {"torch-cascade(8,8)", "order position 16: found ','; accepted: ')'"},
+      {"torch-cascade(8)/exact",
+       "order position 17: found '/'; accepted: the end, because torch-cascade takes nothing "
+       "inside"},
+      {"numpy-pairwise(8)", "order position 16: found '8'; accepted: init"},
+      {"split(4,multiple=0)",
+       "order position 18: found '0'; accepted: the terms that a part is a multiple of, 1 to "
+       "1048576"},
+      {"split(4,merge=tree)",
+       "order position 15: found 'tree'; accepted: sequential, reverse, pairwise, halving, "
+       "butterfly"},
+      {"blocks(4,multiple=2)",
+       "order position 10: found 'multiple'; accepted: merge, partials, running, init"},
+      {"split(4,partials=bf61)",
+       "order position 18: found 'bf61'; accepted: a format with a sign and a zero (did you mean "
+       "bf16?)"},
+      {"split(4,partials=e8m0)",
+       "order position 18: found 'e8m0'; accepted: a format with a sign and a zero, as binary16 or "
+       "bfloat16"},
+      {"split(4,running=)",
+       "order position 17: found ')'; accepted: a format with a sign and a zero, as binary16 or "
+       "bfloat16"},
+      {"mma",
+       "order position 4: found the end; accepted: '(' and a matrix unit, as in "
+       "mma(h100.f16.f32)"},
+      {"mma()", "order position 5: found ')'; accepted: a matrix unit, as in mma(h100.f16.f32)"},
+      {"mma(h100.f16.f32", "order position 17: found the end; accepted: ')'"},
+      {"mma(h100.f16.f32)/exact",
+       "order position 18: found '/'; accepted: the end, because mma takes nothing inside"},
+      {"mma(b200.tcgen05.nvf4.f32)",
+       "order position 5: unit b200.tcgen05.nvf4.f32 needs block scales, which an order does not "
+       "have; accepted: a unit without them"},
       {"blocks(2)/perm(0,1)/perm(0,1,1)",
        "order position 30: found '1'; accepted: each of 0 to 2 once, for a perm of 3 entries"},
   };

@@ -83,11 +83,22 @@ float host_product(const Floats& terms, std::int64_t i, Product product) {
                                    : terms.a[k] * terms.b[k];
 }
 
+/// Ties to even, by the host's integers: the upper 16 bits of a float.
+float to_bfloat16(float value) {
+  if (std::isnan(value)) return value;
+  const auto code = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rest = code & 0xffffU;
+  std::uint32_t upper = code >> 16;
+  if (rest > 0x8000U || (rest == 0x8000U && upper % 2 != 0)) ++upper;
+  return std::bit_cast<float>(upper << 16);
+}
+
 /// Product::rounded or Product::fused; trees without exact sums.
 float host_sum(const Node& node, const Floats& terms, Product product) {
   if (node->kind == Tree::Kind::zero) return 0.0F;
   if (node->kind == Tree::Kind::term) return host_product(terms, node->term, product);
   if (node->kind == Tree::Kind::partial_sum) return host_sum(node->left, terms, product);
+  if (node->kind == Tree::Kind::rounded) return to_bfloat16(host_sum(node->left, terms, product));
   const float left = host_sum(node->left, terms, product);
   if (product == Product::fused && node->right->kind == Tree::Kind::term) {
     const auto k = static_cast<std::size_t>(node->right->term);
@@ -149,12 +160,13 @@ struct FixedPoint {
   bool inexact = false;
 
   /// Ties to even.
-  int128 round(int128 value) {
+  int128 round(int128 value) { return round(value, precision, smallest); }
+  int128 round(int128 value, int to_precision, int to_smallest) {
     const bool negative = value < 0;
     int128 magnitude = negative ? -value : value;
     int length = 0;
     while ((magnitude >> length) != 0) ++length;
-    const int shift = std::max(length - precision, smallest + point);
+    const int shift = std::max(length - to_precision, to_smallest + point);
     if (shift <= 0) return value;
     const int128 unit = int128{1} << shift;
     const int128 rest = magnitude % unit;
@@ -184,6 +196,10 @@ struct FixedPoint {
       }
       case Tree::Kind::partial_sum:
         return value(node->left);
+      case Tree::Kind::rounded: {
+        const int128 sum = round(value(node->left));  // a single exact product is rounded first
+        return node->format == "e5m2" ? round(sum, 3, -16) : round(sum, 8, -133);
+      }
       case Tree::Kind::addition:
         break;
     }
@@ -234,7 +250,8 @@ TEST_P(SumOfFormats, EqualsIntegerArithmetic) {
   std::mt19937_64 random(5);
   for (int trial = 0; trial < 3000; ++trial) {
     const auto n = static_cast<std::int64_t>(random() % 65);
-    const std::vector<order_oracle::Spec> specs = order_oracle::random_order(random, n);
+    const std::vector<std::string> formats = {pair.accumulator == binary16 ? "e5m2" : "bfloat16"};
+    const std::vector<order_oracle::Spec> specs = order_oracle::random_order(random, n, formats);
     FixedPoint oracle{-2 * pair.operand_unit,
                       pair.accumulator.precision,
                       2 - pair.accumulator.bias - pair.accumulator.precision,
