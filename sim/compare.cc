@@ -38,7 +38,8 @@ void store(std::span<std::byte> bytes, std::size_t index, std::size_t width, Bit
 /// Calls different(index, bits of a, bits of b) for every element that is not the same result.
 template <class Different>
 void for_each_difference(const Format& format, std::span<const std::byte> a,
-                         std::span<const std::byte> b, const Different& different) {
+                         std::span<const std::byte> b, NanEquality nan,
+                         const Different& different) {
   const std::size_t width = byte_width(format);
   const std::size_t count = a.size() / width;
   // Equal stretches, the usual case, are skipped without decoding.
@@ -50,7 +51,7 @@ void for_each_difference(const Format& format, std::span<const std::byte> a,
     for (std::size_t i = first; i < last; ++i) {
       const Bits x = load(a, i, width);
       const Bits y = load(b, i, width);
-      if (!same_result(format, x, y)) different(i, x, y);
+      if (!same_result(format, x, y, nan)) different(i, x, y);
     }
   }
 }
@@ -98,16 +99,17 @@ std::optional<std::uint64_t> ulp_distance(const Format& format, Bits a, Bits b) 
   return same_side ? std::max(x, y) - std::min(x, y) : x + y;
 }
 
-bool same_result(const Format& format, Bits a, Bits b) {
-  return a == b || (softfloat::is_nan(format, a) && softfloat::is_nan(format, b));
+bool same_result(const Format& format, Bits a, Bits b, NanEquality nan) {
+  return a == b || (nan == NanEquality::always && softfloat::is_nan(format, a) &&
+                    softfloat::is_nan(format, b));
 }
 
 Comparison compare_codes(const Format& format, std::span<const std::byte> a,
-                         std::span<const std::byte> b) {
+                         std::span<const std::byte> b, NanEquality nan) {
   Comparison out;
   out.elements = static_cast<std::int64_t>(a.size() / byte_width(format));
   double total = 0;
-  for_each_difference(format, a, b, [&](std::size_t i, Bits x, Bits y) {
+  for_each_difference(format, a, b, nan, [&](std::size_t i, Bits x, Bits y) {
     const auto index = static_cast<std::int64_t>(i);
     if (out.different++ == 0) out.first = index;
     const std::optional<std::uint64_t> distance = ulp_distance(format, x, y);
@@ -128,7 +130,7 @@ Comparison compare_codes(const Format& format, std::span<const std::byte> a,
 
 std::vector<MismatchGroup> mismatch_map(const Format& format, std::span<const std::byte> a,
                                         std::span<const std::byte> b, std::int64_t heads,
-                                        std::int64_t positions) {
+                                        std::int64_t positions, NanEquality nan) {
   std::vector<MismatchGroup> groups;
   const auto rows = static_cast<std::size_t>(heads * positions);
   if (rows == 0) return groups;
@@ -137,7 +139,7 @@ std::vector<MismatchGroup> mismatch_map(const Format& format, std::span<const st
     MismatchGroup found;
     for (std::int64_t position = 0; position < positions; ++position) {
       const std::size_t at = static_cast<std::size_t>(head * positions + position) * row_bytes;
-      for_each_difference(format, a.subspan(at, row_bytes), b.subspan(at, row_bytes),
+      for_each_difference(format, a.subspan(at, row_bytes), b.subspan(at, row_bytes), nan,
                           [&](std::size_t, Bits, Bits) {
                             ++found.different;
                             append(found.positions, position);

@@ -34,17 +34,20 @@ namespace kvsim {
 [[nodiscard]] std::optional<std::uint64_t> ulp_distance(const softfloat::Format& format,
                                                         softfloat::Bits a, softfloat::Bits b);
 
-/// Whether two codes are the same result: equal bits, or both of them NaN (kernels say nothing
-/// about the sign and payload of a NaN).
+/// When two NaN are the same result: always, as most kernels say nothing about sign and payload, or
+/// only with equal bits.
+enum class NanEquality : std::uint8_t { always, equal_bits };
+
+/// Whether two codes are the same result: equal bits, or two NaN that `nan` lets pass.
 [[nodiscard]] bool same_result(const softfloat::Format& format, softfloat::Bits a,
-                               softfloat::Bits b);
+                               softfloat::Bits b, NanEquality nan = NanEquality::always);
 
 /// How far two tensors of one format lie apart.
 struct Comparison {
   std::int64_t elements = 0;
   std::int64_t different = 0;     ///< elements that are not the same result
   std::int64_t first = -1;        ///< index of the first of them; −1: none
-  std::int64_t not_a_number = 0;  ///< those of `different` where one of the two is NaN
+  std::int64_t not_a_number = 0;  ///< those of `different` without a distance: one or both are NaN
   std::uint64_t max_ulp = 0;      ///< largest distance
   std::int64_t farthest = -1;     ///< index of the first element with it; −1: none differs
   double mean_ulp = 0;            ///< mean distance of all elements that have one
@@ -52,7 +55,8 @@ struct Comparison {
 
 /// Compares two tensors of the same size, as bytes of codes.
 [[nodiscard]] Comparison compare_codes(const softfloat::Format& format,
-                                       std::span<const std::byte> a, std::span<const std::byte> b);
+                                       std::span<const std::byte> a, std::span<const std::byte> b,
+                                       NanEquality nan = NanEquality::always);
 
 /// Consecutive indices, both ends included.
 struct IndexRange {
@@ -77,7 +81,8 @@ struct MismatchGroup {
 [[nodiscard]] std::vector<MismatchGroup> mismatch_map(const softfloat::Format& format,
                                                       std::span<const std::byte> a,
                                                       std::span<const std::byte> b,
-                                                      std::int64_t heads, std::int64_t positions);
+                                                      std::int64_t heads, std::int64_t positions,
+                                                      NanEquality nan = NanEquality::always);
 
 /// "0-3, 7, 9-12": ranges for people; at most `most` of them, then how many there are.
 [[nodiscard]] std::string range_text(std::span<const IndexRange> ranges, std::size_t most);

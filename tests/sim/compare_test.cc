@@ -78,6 +78,13 @@ TEST(Compare, NanHasNoDistanceAndEqualsNan) {
   EXPECT_TRUE(same_result(binary16, 0x7e00, 0xfe01));
   EXPECT_FALSE(same_result(binary16, 0x7e00, 0x7c00));
   EXPECT_TRUE(same_result(softfloat::e4m3fnuz, 0x80, 0x80));
+  EXPECT_FALSE(same_result(binary16, 0x7e00, 0xfe01, NanEquality::equal_bits));
+  const auto a = halves({0x7e00, 0x7e00});
+  const auto b = halves({0xfe00, 0x7e00});
+  EXPECT_EQ(compare_codes(binary16, a, b).different, 0);
+  EXPECT_EQ(compare_codes(binary16, a, b, NanEquality::equal_bits).different, 1);
+  EXPECT_EQ(mismatch_map(binary16, a, b, 1, 2).size(), 0U);
+  EXPECT_EQ(mismatch_map(binary16, a, b, 1, 2, NanEquality::equal_bits).size(), 1U);
 }
 
 TEST(Compare, SummaryOfAHandMadePair) {
