@@ -2,40 +2,66 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/printable.h"
-#include "cli/replay_dot.h"
+#include "cli/replay/operators.h"
+#include "cli/replay/report.h"
+#include "cli/replay/tensors.h"
 
 namespace kvsim {
 namespace {
 
 constexpr std::array replay_options{
-    OptionSpec{"--unit", "NAME", "the matrix unit (kvsim kernels --units)"},
-    OptionSpec{"--tensors", "FILE",
-               "safetensors file with a and b [rows, K] and c [rows], in the unit's formats; units "
-               "with scales also read a_scales and b_scales [rows, K ÷ block]"},
+    OptionSpec{"--order", "ORDER",
+               "linear, norm, softmax: sum in this order (docs/numerics.md); may be repeated",
+               true},
+    OptionSpec{"--unit", "NAME", "dot: a matrix unit (kvsim kernels --units); may be repeated",
+               true},
+    OptionSpec{"--tensors", "FILE", "the safetensors file with the operator's tensors"},
     OptionSpec{"--expect", "NAME",
-               "exit 1 unless every row equals this tensor [rows] of the file, bit for bit"},
-    OptionSpec{"--out", "FILE", "write the results to a safetensors file, as tensor d [rows]"},
+               "exit 1 unless every result equals this tensor of the file, bit for bit"},
+    OptionSpec{"--out", "FILE",
+               "write the results to a safetensors file, whole or not at all: tensor d (dot) or "
+               "out; of several kernels out.KERNEL"},
+    OptionSpec{"--input", "NAME",
+               "round every tensor to this format first (default: as the file has them)"},
+    OptionSpec{"--accumulate", "NAME", "format of the sums of --order (default fp32)"},
+    OptionSpec{"--product", "NAME",
+               "products of --order: rounded (default: to the sums' format), fused or exact"},
+    OptionSpec{"--round-to", "NAME",
+               "format of the results of --order (default: that of the tensors)"},
+    OptionSpec{"--threads", "N",
+               "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };
 
-/// One operator of `kvsim replay`.
-struct Operator {
-  std::string_view name;
-  Result<Answer> (*run)(const ParsedOptions& options);
-};
-constexpr std::array operators{Operator{"dot", replay_dot}};
+constexpr std::array<std::string_view, 4> shared_options{"--tensors", "--expect", "--out",
+                                                         "--threads"};
 
-Result<Answer> run_replay(const ParsedOptions& options) {
-  std::array<std::string_view, operators.size()> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = operators[i].name;
+/// The error for an option that the operator does not read.
+std::optional<Error> check_options(const ParsedOptions& options, const ReplayOperator& chosen) {
+  for (const OptionSpec& option : replay_options) {
+    if (!options.has(option.name)) continue;
+    if (std::ranges::find(shared_options, option.name) != shared_options.end()) continue;
+    if (std::ranges::find(chosen.options, option.name) != chosen.options.end()) continue;
+    return Error{ErrorKind::usage,
+                 fmt::format("{} has no effect on replay {}; accepted are {}", option.name,
+                             chosen.name, join_words(chosen.options))};
+  }
+  return std::nullopt;
+}
+
+Result<const ReplayOperator*> operator_named(const ParsedOptions& options) {
+  std::vector<std::string_view> names;
+  for (const ReplayOperator* each : replay_operators()) names.push_back(each->name);
   if (options.positionals().empty()) {
     return Error{ErrorKind::usage,
-                 fmt::format("OPERATOR is missing; accepted is {}", join_words(names))};
+                 fmt::format("OPERATOR is missing; accepted is {}", join_words(names, "or"))};
   }
   const std::string& name = options.positionals().front();
   if (options.positionals().size() > 1) {
@@ -43,10 +69,25 @@ Result<Answer> run_replay(const ParsedOptions& options) {
                  fmt::format("{} is given; replay {} takes options only (kvsim replay --help)",
                              in_quotes(options.positionals()[1]), printable(name))};
   }
-  for (const Operator& each : operators) {
-    if (each.name == name) return each.run(options);
+  for (const ReplayOperator* each : replay_operators()) {
+    if (each->name == name) return each;
   }
   return unknown_word("OPERATOR", name, names);
+}
+
+Result<Answer> run_replay(const ParsedOptions& options) {
+  const Result<const ReplayOperator*> chosen = operator_named(options);
+  if (!chosen) return chosen.error();
+  if (const auto error = check_options(options, **chosen)) return *error;
+  const Result<ReplayFile> file = ReplayFile::open(options);
+  if (!file) return file.error();
+  if (const auto error = file->check_expected(options)) return *error;  // before the long work
+  const Result<Replay> replay = (*chosen)->run(options, *file);
+  if (!replay) return replay.error();
+  const Result<std::optional<Expected>> expected = file->expected(options, *replay);
+  if (!expected) return expected.error();
+  if (const auto error = write_outputs(options, *replay)) return *error;
+  return replay_answer(*replay, file->path(), *expected);
 }
 
 }  // namespace
@@ -56,10 +97,11 @@ const Command replay_command{
     .summary = "repeat an operation on captured tensors, bit for bit, and compare",
     .synopsis = "dot --unit NAME --tensors FILE [OPTIONS]",
     .description =
-        "Computes d = c + Σ a[k]·b[k] for each row of a file as the matrix unit computes it, and\n"
-        "prints the SHA-256 of the results' bytes. With --expect it compares them with a tensor "
-        "of\n"
-        "the file: what the hardware itself gave.",
+        "Computes what the named kernels compute from the tensors of a file, and prints the "
+        "SHA-256\n"
+        "of the results' bytes. With --expect it compares them with a tensor of the file: what "
+        "the\n"
+        "hardware itself gave; of several kernels it says which of them agree bit for bit.",
     .options = replay_options,
     .examples =
         "  kvsim replay dot --unit h100.f16.f32 --tensors h100-f16-f32.safetensors --expect d\n"

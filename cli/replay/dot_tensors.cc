@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/dot_tensors.h"
+#include "cli/replay/dot_tensors.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cli/printable.h"
-#include "model/safetensors.h"
 #include "softfloat/text.h"
 
 namespace kvsim {
@@ -102,11 +101,8 @@ DotOperands DotTensors::row(std::size_t i) const {
   return {part(a, k), part(b, k), c[i], part(a_scales, scales), part(b_scales, scales)};
 }
 
-Result<DotTensors> read_dot_tensors(const std::string& path, const MatrixUnit& unit,
-                                    const std::optional<std::string>& expect) {
-  const Result<SafetensorsFile> file = SafetensorsFile::open(path);
-  if (!file) return file.error();
-  Reader reader(*file, unit);
+Result<DotTensors> read_dot_tensors(const SafetensorsFile& file, const MatrixUnit& unit) {
+  Reader reader(file, unit);
   DotTensors tensors;
   std::int64_t matrix[] = {-1, -1};
   auto a = reader.codes("a", unit.operand, matrix, "a [rows, K], neither of them 0,");
@@ -134,12 +130,6 @@ Result<DotTensors> read_dot_tensors(const std::string& path, const MatrixUnit& u
     if (!b_scales) return b_scales.error();
     tensors.a_scales = std::move(*a_scales);
     tensors.b_scales = std::move(*b_scales);
-  }
-  if (expect) {
-    auto d = reader.codes(*expect, unit.output, vector,
-                          fmt::format("{} {}", printable(*expect), vector_shape));
-    if (!d) return d.error();
-    tensors.expect = std::move(*d);
   }
   return tensors;
 }
