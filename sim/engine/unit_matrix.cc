@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +11,8 @@
 #include "sim/engine/column_kernel.h"
 #include "sim/engine/lane_plan.h"
 #include "sim/engine/matrix.h"
+#include "sim/engine/unit_kernel.h"
+#include "sim/engine/unit_plan.h"
 #include "sim/parallel.h"
 #include "sim/units/dot.h"
 #include "softfloat/arithmetic.h"
@@ -103,12 +106,154 @@ class SoftfloatProduct {
   std::vector<Bits> b_;
 };
 
+constexpr std::int64_t rows_per_tile = 64;
+
+/// Whether lanes take this addend: +0, or a number whose last bit no block of theirs cuts off and
+/// that does not overflow.
+bool is_lane_addend(float c) {
+  constexpr std::uint32_t lowest = std::bit_cast<std::uint32_t>(0x1p-90F);
+  constexpr std::uint32_t highest = std::bit_cast<std::uint32_t>(0x1p+100F);
+  static_assert(engine::smallest_lane_exponent == -90);
+  const auto bits = std::bit_cast<std::uint32_t>(c);
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  return bits == 0 || (magnitude >= lowest && magnitude <= highest);
+}
+
+/// A share of the outputs in lanes.
+class LaneProduct {
+ public:
+  LaneProduct(const UnitProblem& problem, const engine::UnitPlan& plan,
+              const engine::UnitKernel& kernel, float* out, std::int64_t out_stride)
+      : problem_(problem), plan_(plan), kernel_(kernel), out_(out), out_stride_(out_stride) {
+    constexpr std::int64_t unit = 16;
+    tile_.a.stride = (engine::padded_terms(plan, problem.terms) + unit - 1) / unit * unit;
+  }
+
+  /// Rows first_row … last_row − 1 of columns first_column … last_column − 1.
+  void run(std::int64_t first_row, std::int64_t last_row, std::int64_t first_column,
+           std::int64_t last_column) {
+    pack(first_row, last_row);
+    for (std::int64_t j = first_column; j < last_column; j += kernel_.panel_columns) {
+      run_tile(first_row, j, std::min(kernel_.panel_columns, last_column - j));
+    }
+  }
+
+ private:
+  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+  void pack(std::int64_t first, std::int64_t last) {
+    tile_.rows = last - first;
+    values_.resize(size(tile_.rows * tile_.a.stride));
+    codes_.resize(values_.size());
+    flags_.resize(size(tile_.rows));
+    sums_.resize(size(tile_.rows * kernel_.panel_columns));
+    if (plan_.addend_last) addends_.resize(sums_.size());
+    tile_.a.values = values_.data();
+    tile_.a.codes = codes_.data();
+    tile_.a.flags = flags_.data();
+    kernel_.pack_rows({.plan = &plan_,
+                       .a = problem_.a + first * problem_.a_stride,
+                       .a_stride = problem_.a_stride,
+                       .rows = tile_.rows,
+                       .terms = problem_.terms,
+                       .packed = tile_.a});
+  }
+
+  void run_tile(std::int64_t i, std::int64_t j, std::int64_t columns) {
+    tile_.plan = &plan_;
+    tile_.terms = problem_.terms;
+    tile_.b = problem_.b + (problem_.b_transposed ? j * problem_.b_stride : j);
+    tile_.b_stride = problem_.b_stride;
+    tile_.b_transposed = problem_.b_transposed;
+    tile_.columns = columns;
+    tile_.sums = sums_.data();
+    tile_.addends = addends_.data();
+    const bool odd_addends = load_addends(i, j, columns);
+    const bool odd_operands = kernel_.run_tile(tile_);
+    if (odd_addends || odd_operands) repair(i, j, columns);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      std::copy_n(row(r), columns, out_ + (i + r) * out_stride_ + j);
+    }
+  }
+
+  float* row(std::int64_t r) { return sums_.data() + r * kernel_.panel_columns; }
+
+  /// True where an addend is not for lanes; 0 stands in for it.
+  bool load_addends(std::int64_t i, std::int64_t j, std::int64_t columns) {
+    std::fill(sums_.begin(), sums_.end(), 0.0F);
+    if (problem_.c == nullptr) return false;
+    bool odd = false;
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const float* const c = problem_.c + (i + r) * problem_.c_stride + j;
+      float* const to = row(r);
+      for (std::int64_t x = 0; x < columns; ++x) {
+        const bool fits = is_lane_addend(c[x]);
+        to[x] = fits ? c[x] : 0.0F;
+        odd |= !fits;
+      }
+    }
+    return odd;
+  }
+
+  /// Computes on softfloat what lanes did not.
+  void repair(std::int64_t i, std::int64_t j, std::int64_t columns) {
+    SoftfloatProduct product(problem_);
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const float* const c =
+          problem_.c == nullptr ? nullptr : problem_.c + (i + r) * problem_.c_stride + j;
+      for (std::int64_t x = 0; x < columns; ++x) {
+        const bool odd_addend = c != nullptr && !is_lane_addend(c[x]);
+        if (std::isnan(row(r)[x]) || odd_addend) row(r)[x] = product.element(i + r, j + x);
+      }
+    }
+  }
+
+  const UnitProblem& problem_;
+  const engine::UnitPlan& plan_;
+  const engine::UnitKernel& kernel_;
+  float* out_;
+  std::int64_t out_stride_;
+  engine::UnitTile tile_;
+  std::vector<float> values_;
+  std::vector<std::uint8_t> codes_;
+  std::vector<std::uint8_t> flags_;
+  std::vector<float> sums_;
+  std::vector<float> addends_;
+};
+
+void run_in_lanes(const UnitProblem& problem, const engine::UnitPlan& plan,
+                  const engine::UnitKernel& kernel, float* out, std::int64_t out_stride,
+                  int threads) {
+  const std::int64_t row_blocks = (problem.rows + rows_per_tile - 1) / rows_per_tile;
+  const std::int64_t panels = (problem.columns + kernel.panel_columns - 1) / kernel.panel_columns;
+  // Every share packs its rows anew: no more shares than threads can use.
+  const std::int64_t shares =
+      std::clamp<std::int64_t>((threads + row_blocks - 1) / row_blocks, 1, panels);
+  parallel_for(row_blocks * shares, threads, [&](std::int64_t task) {
+    const std::int64_t block = task / shares;
+    const std::int64_t share = task % shares;
+    const auto column = [&](std::int64_t s) {
+      return std::min(problem.columns, s * panels / shares * kernel.panel_columns);
+    };
+    LaneProduct(problem, plan, kernel, out, out_stride)
+        .run(block * rows_per_tile, std::min(problem.rows, (block + 1) * rows_per_tile),
+             column(share), column(share + 1));
+  });
+}
+
 }  // namespace
 
 Result<bool> multiply_on_unit(const UnitProblem& problem, float* out, std::int64_t out_stride,
                               const EngineOptions& options) {
   const Result<bool> checked = check(problem, out_stride, options);
   if (!checked) return checked.error();
+  if (problem.rows == 0 || problem.columns == 0) return true;
+  const engine::UnitPlan plan = engine::plan_unit(*problem.unit);
+  const engine::UnitKernel kernel = engine::unit_kernel(options.level);
+  if (plan.path != engine::UnitPath::softfloat && kernel.run_tile != nullptr) {
+    run_in_lanes(problem, plan, kernel, out, out_stride, options.threads);
+    return true;
+  }
   parallel_for(problem.rows, options.threads, [&](std::int64_t i) {
     SoftfloatProduct product(problem);
     for (std::int64_t j = 0; j < problem.columns; ++j) {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+
+// Matrix units in lanes: what the paths share. Compiled once per instruction set: the guard flips.
+#if defined(KVSIM_SIM_ENGINE_UNIT_KERNEL_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef KVSIM_SIM_ENGINE_UNIT_KERNEL_INL_H
+#undef KVSIM_SIM_ENGINE_UNIT_KERNEL_INL_H
+#else
+#define KVSIM_SIM_ENGINE_UNIT_KERNEL_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/engine/lanes-inl.h"
+#include "sim/engine/unit_kernel.h"
+
+#if HWY_TARGET != HWY_SCALAR
+HWY_BEFORE_NAMESPACE();
+namespace kvsim::engine {
+namespace HWY_NAMESPACE {
+
+using IntTag = hn::RebindToSigned<FloatTag>;
+using IntVector = hn::Vec<IntTag>;
+using ByteTag = hn::Repartition<std::uint8_t, FloatTag>;
+using ByteVector = hn::Vec<ByteTag>;
+
+inline constexpr std::int32_t sign_mask = INT32_MIN;
+inline constexpr std::int32_t magnitude_mask = INT32_MAX;
+inline constexpr std::int32_t exponent_mask = 0x7f800000;
+inline constexpr int bias = 127;
+
+/// A biased exponent where a float has it.
+constexpr std::int32_t exponent_field(int biased) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(biased) << 23);
+}
+
+HWY_INLINE std::size_t float_lanes() { return hn::Lanes(FloatTag()); }
+
+/// Toward zero. Highway's ConvertTo also repairs what lies outside int32, with three instructions.
+HWY_INLINE IntVector truncate(FloatVector x) {
+#if HWY_TARGET == HWY_AVX3
+  return IntVector{_mm512_cvttps_epi32(x.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return IntVector{_mm256_cvttps_epi32(x.raw)};
+#elif HWY_TARGET == HWY_SSE4
+  return IntVector{_mm_cvttps_epi32(x.raw)};
+#else
+  return hn::ConvertTo(IntTag(), x);
+#endif
+}
+
+/// A binary32 operand as the tf32 that the unit multiplies. Infinity stays, a NaN stays one.
+HWY_INLINE FloatVector to_tf32(const UnitPlan& plan, FloatVector x) {
+  const FloatTag d;
+  const IntTag di;
+  constexpr std::int32_t dropped = 0x1fff;
+  IntVector code = hn::BitCast(di, x);
+  if (plan.operand_rounding == OperandRounding::nearest_ties_away) {
+    code = hn::Add(code, hn::Set(di, (dropped + 1) / 2));
+  }
+  const FloatVector kept = hn::BitCast(d, hn::And(code, hn::Set(di, ~dropped)));
+  return hn::IfThenElse(hn::IsNaN(x), x, kept);
+}
+
+/// Biased exponents, in the lowest bits; that of a subnormal float is 0.
+HWY_INLINE IntVector biased_exponents(FloatVector x) {
+  const IntTag di;
+  return hn::ShiftRight<23>(hn::And(hn::BitCast(di, x), hn::Set(di, exponent_mask)));
+}
+
+/// Packs one row of a; `from` has room for whole vectors.
+inline std::uint8_t pack_row(const UnitPlan& plan, const float* from, std::int64_t count,
+                             float* values, std::uint8_t* codes) {
+  const FloatTag d;
+  const IntTag di;
+  const hn::Rebind<std::uint8_t, IntTag> narrow;
+  const IntVector least = hn::Set(di, plan.smallest_exponent + bias);
+  IntVector largest = hn::Zero(di);
+  IntVector smallest = hn::Set(di, INT32_MAX);
+  for (std::int64_t k = 0; k < count; k += static_cast<std::int64_t>(float_lanes())) {
+    FloatVector x = hn::LoadU(d, from + k);
+    if (plan.converts_operands) x = to_tf32(plan, x);
+    hn::StoreU(x, d, values + k);
+    const IntVector magnitude = hn::And(hn::BitCast(di, x), hn::Set(di, magnitude_mask));
+    const auto zero = hn::Eq(magnitude, hn::Zero(di));
+    largest = hn::Max(largest, magnitude);
+    smallest = hn::Min(smallest, hn::IfThenElse(zero, hn::Set(di, INT32_MAX), magnitude));
+    const IntVector exponent = biased_exponents(x);
+    // A subnormal float counts as zero here: row_has_tiny_numbers says so.
+    const IntVector code = hn::IfThenElse(
+        hn::Eq(exponent, hn::Zero(di)), hn::Set(di, 255),
+        hn::Sub(hn::Set(di, largest_lane_exponent + bias), hn::Max(exponent, least)));
+    hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes + k);
+  }
+  const std::int32_t top = hn::GetLane(hn::MaxOfLanes(di, largest));
+  const std::int32_t bottom = hn::GetLane(hn::MinOfLanes(di, smallest));
+  if (top >= exponent_field(largest_lane_exponent + 1 + bias)) return row_is_for_softfloat;
+  return bottom < exponent_field(bias - 60) ? row_has_tiny_numbers : row_is_tame;
+}
+
+inline void pack_rows(const PackArguments& call) {
+  const UnitPlan& plan = *call.plan;
+  const std::int64_t stride = call.packed.stride;
+  for (std::int64_t i = 0; i < call.rows; ++i) {
+    const float* const from = call.a + i * call.a_stride;
+    float* const to = call.packed.values + i * stride;
+    if (plan.order == OperandOrder::in_turn) {
+      std::copy_n(from, call.terms, to);
+      std::fill(to + call.terms, to + stride, 0.0F);
+    } else {
+      for (std::int64_t k = 0; k < stride; ++k) {
+        const std::int64_t position = operand_position(plan, k);
+        to[k] = position < call.terms ? from[position] : 0.0F;
+      }
+    }
+    call.packed.flags[i] = pack_row(plan, to, stride, to, call.packed.codes + i * stride);
+  }
+}
+
+/// Copies one block of b, [longest_block][panel columns]: converted, in the unit's order, zeros
+/// where there is nothing.
+class BlockReader {
+ public:
+  explicit BlockReader(const UnitTile& tile) : tile_(tile), plan_(*tile.plan) {}
+
+  /// Operands first … first + count of all columns; count is a multiple of 4.
+  void copy(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
+    if (tile_.b_transposed) {
+      copy_columns(first, count, to, width);
+    } else {
+      for (std::int64_t k = 0; k < count; ++k) copy_row(first + k, to + k * width, width);
+    }
+    if (!plan_.converts_operands) return;
+    const FloatTag d;
+    const auto lanes = static_cast<std::int64_t>(float_lanes());
+    for (std::int64_t i = 0; i < count * width; i += lanes) {
+      hn::StoreU(to_tf32(plan_, hn::LoadU(d, to + i)), d, to + i);
+    }
+  }
+
+ private:
+  void copy_row(std::int64_t i, float* to, std::int64_t width) const {
+    const std::int64_t k = operand_position(plan_, i);
+    std::int64_t filled = 0;
+    if (k < tile_.terms) {
+      filled = tile_.columns;
+      std::copy_n(tile_.b + k * tile_.b_stride, filled, to);
+    }
+    std::fill(to + filled, to + width, 0.0F);
+  }
+
+  void copy_columns(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
+    std::int64_t j = 0;
+    if (plan_.order == OperandOrder::in_turn && first + count <= tile_.terms) {
+      for (; j + 4 <= tile_.columns; j += 4) {
+        const float* const from = tile_.b + j * tile_.b_stride + first;
+        for (std::int64_t k = 0; k < count; k += 4) {
+          transpose(from + k, tile_.b_stride, to + k * width + j, width);
+        }
+      }
+    }
+    for (; j < width; ++j) {
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t position = operand_position(plan_, first + k);
+        to[k * width + j] = j < tile_.columns && position < tile_.terms
+                                ? tile_.b[j * tile_.b_stride + position]
+                                : 0.0F;
+      }
+    }
+  }
+
+  /// 4 × 4 numbers.
+  static HWY_INLINE void transpose(const float* from, std::int64_t stride, float* to,
+                                   std::int64_t width) {
+    const hn::FixedTag<float, 4> d;
+    const hn::FixedTag<double, 2> dd;
+    const auto x0 = hn::LoadU(d, from);
+    const auto x1 = hn::LoadU(d, from + stride);
+    const auto x2 = hn::LoadU(d, from + 2 * stride);
+    const auto x3 = hn::LoadU(d, from + 3 * stride);
+    const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, x0, x1));   // 00 10 01 11
+    const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, x2, x3));   // 20 30 21 31
+    const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, x0, x1));  // 02 12 03 13
+    const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, x2, x3));
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23)), d, to);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23)), d, to + width);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23)), d, to + 2 * width);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23)), d, to + 3 * width);
+  }
+
+  const UnitTile& tile_;
+  const UnitPlan& plan_;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kvsim::engine
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET != HWY_SCALAR
+
+#endif

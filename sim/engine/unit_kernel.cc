@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+
+// Compiled once per instruction set by Highway's foreach_target.h; see column_kernel.cc.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS HWY_SSSE3
+#endif
+#define HWY_BROKEN_EMU128 1
+#define HWY_COMPILE_ALL_ATTAINABLE
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sim/engine/unit_kernel.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "sim/engine/unit_kernel-inl.h"
+#include "sim/engine/unit_truncated-inl.h"
+
+#if HWY_TARGET != HWY_SCALAR
+HWY_BEFORE_NAMESPACE();
+namespace kvsim::engine {
+namespace HWY_NAMESPACE {
+
+inline bool run_tile(const UnitTile& tile) {
+  if (tile.plan->half_output) return TruncatedTile<BlockKind::narrow_half>(tile).run();
+  if (tile.plan->wide_exponents) return TruncatedTile<BlockKind::wide>(tile).run();
+  return TruncatedTile<BlockKind::narrow>(tile).run();
+}
+
+inline UnitKernel lane_kernel() {
+  return {4 * static_cast<std::int64_t>(float_lanes()), pack_rows, run_tile};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kvsim::engine
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+#include "sim/engine/column_kernel.h"
+
+namespace kvsim::engine {
+
+UnitKernel unit_kernel(SimdLevel level) {
+  if (column_kernel(level) == nullptr) return {};
+  switch (level) {
+    case SimdLevel::scalar:
+      break;
+    case SimdLevel::sse4:
+#if HWY_TARGETS & HWY_SSE4
+      return N_SSE4::lane_kernel();
+#else
+      break;
+#endif
+    case SimdLevel::avx2:
+#if HWY_TARGETS & HWY_AVX2
+      return N_AVX2::lane_kernel();
+#else
+      break;
+#endif
+    case SimdLevel::avx512:
+#if HWY_TARGETS & HWY_AVX3
+      return N_AVX3::lane_kernel();
+#else
+      break;
+#endif
+  }
+  return {};
+}
+
+}  // namespace kvsim::engine
+#endif  // HWY_ONCE

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/engine/unit_plan.h"
+
+#include <algorithm>
+
+#include "softfloat/formats.h"
+
+namespace kvsim::engine {
+namespace {
+
+constexpr int lane_group = 16;  ///< products that are summed in one int32
+
+bool truncated_in_lanes(const MatrixUnit& unit) {
+  if (unit.operation != UnitOperation::t_fdpa || unit.scale_block != 0) return false;
+  const bool output = unit.conversion == OutputConversion::rz_fp32 ||
+                      unit.conversion == OutputConversion::rz_e8m13 ||
+                      unit.conversion == OutputConversion::rne_fp16;
+  // A product of two such numbers is a float; a subnormal of binary16 sets no least exponent.
+  if (!output || 2 * unit.input.precision > 24 || unit.input.emax() > 127) return false;
+  if (unit.output == softfloat::binary16 && unit.zero_exponent > unit.output.emin()) return false;
+  const bool order =
+      unit.order == OperandOrder::in_turn ||
+      (unit.order == OperandOrder::pairs_of_four && unit.fan_in == 16 && unit.blocks == 2);
+  // Sixteen products of less than 2^(F + 2) fit an int32.
+  // Two groups of 16 and the addend share an int32 in between: 4-bit significands leave room.
+  if (unit.fan_in > lane_group && unit.fraction_bits > 24 && unit.input.precision > 4) return false;
+  return order && unit.fan_in % 4 == 0 && unit.fan_in <= 2 * lane_group &&
+         (unit.fan_in <= lane_group || unit.fan_in == 2 * lane_group) && unit.fraction_bits >= 8 &&
+         unit.fraction_bits <= 25;
+}
+
+/// fan_in × 2^(F + 2) + 2^(F + 1) ≤ 2^31
+bool sum_fits_int32(const MatrixUnit& unit) {
+  const std::int64_t largest = (std::int64_t{unit.fan_in} << (unit.fraction_bits + 2)) +
+                               (std::int64_t{1} << (unit.fraction_bits + 1));
+  return largest <= std::int64_t{1} << 31;
+}
+
+}  // namespace
+
+UnitPlan plan_unit(const MatrixUnit& unit) {
+  UnitPlan plan;
+  if (!truncated_in_lanes(unit)) return plan;
+  plan.path = UnitPath::truncated;
+  plan.fan_in = unit.fan_in;
+  plan.instruction = unit.fan_in * unit.blocks;
+  plan.fraction_bits = unit.fraction_bits;
+  plan.kept_bits = unit.conversion == OutputConversion::rz_e8m13 ? softfloat::e8m13.precision
+                                                                 : softfloat::binary32.precision;
+  plan.smallest_exponent = unit.input.emin();
+  plan.least_exponent = std::max(unit.zero_exponent, smallest_lane_exponent);
+  plan.half_output = unit.conversion == OutputConversion::rne_fp16;
+  plan.wide_exponents = unit.input.emax() > largest_lane_exponent ||
+                        2 * (unit.input.emin() - unit.input.trailing_bits()) <
+                            smallest_lane_exponent;
+  plan.fits_int32 = sum_fits_int32(unit);
+  plan.addend_last = unit.addend == Addend::last;
+  plan.order = unit.order;
+  plan.converts_operands = unit.operand == softfloat::binary32 && unit.input == softfloat::tf32;
+  plan.operand_rounding = unit.operand_rounding;
+  return plan;
+}
+
+std::int64_t operand_position(const UnitPlan& plan, std::int64_t i) {
+  switch (plan.order) {
+    case OperandOrder::odd_before_even:
+      return i ^ 1;
+    case OperandOrder::pairs_of_four: {
+      const std::int64_t start = i / plan.instruction * plan.instruction;
+      const std::int64_t block = (i - start) / plan.fan_in;
+      const std::int64_t within = (i - start) % plan.fan_in;
+      return start + 4 * (within / 2) + 2 * block + within % 2;
+    }
+    case OperandOrder::in_turn:
+      break;
+  }
+  return i;
+}
+
+std::int64_t padded_terms(const UnitPlan& plan, std::int64_t terms) {
+  const std::int64_t unit =
+      plan.order == OperandOrder::pairs_of_four ? plan.instruction : plan.fan_in;
+  return (terms + unit - 1) / unit * unit;
+}
+
+}  // namespace kvsim::engine
