@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/linear.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/engine/matrix.h"
+#include "sim/exact_matrix.h"
+#include "softfloat/formats.h"
+
+namespace kvsim {
+namespace {
+
+using softfloat::Format;
+
+Error usage(std::string message) { return Error{ErrorKind::usage, std::move(message)}; }
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Share of the multiprocessors that are busy, over all waves of `blocks` thread blocks.
+double busy_share(std::int64_t blocks, std::int64_t multiprocessors) {
+  const std::int64_t waves = divide_up(blocks, multiprocessors);
+  return static_cast<double>(blocks) / static_cast<double>(waves * multiprocessors);
+}
+
+std::int64_t splits_by_waves(const LinearKernel& kernel, std::int64_t tiles,
+                             std::int64_t term_tiles, std::int64_t multiprocessors) {
+  // 4 of 5 multiprocessors busy without a split.
+  if (5 * tiles >= 4 * multiprocessors) return 1;
+  const std::int64_t most = std::min(
+      kernel.split.splits, term_tiles / std::max<std::int64_t>(1, kernel.split.smallest_tiles));
+  const auto eligible = [&](std::int64_t splits) {
+    return splits == 1 || divide_up(term_tiles, splits) != divide_up(term_tiles, splits - 1);
+  };
+  double best = 0;
+  for (std::int64_t splits = 1; splits <= most; ++splits) {
+    if (eligible(splits)) best = std::max(best, busy_share(tiles * splits, multiprocessors));
+  }
+  for (std::int64_t splits = 1; splits <= most; ++splits) {
+    if (eligible(splits) && busy_share(tiles * splits, multiprocessors) >= 0.85 * best) {
+      return splits;
+    }
+  }
+  return 1;
+}
+
+const LinearRule* find_rule(const LinearKernel& kernel, const LinearShape& shape) {
+  const std::int64_t multiply_adds = shape.rows * shape.outputs * shape.terms;
+  const auto* rule = std::ranges::find_if(kernel.rules, [&](const LinearRule& row) {
+                       return row.storage == shape.storage && row.rows.contains(shape.rows) &&
+                              row.outputs.contains(shape.outputs) &&
+                              row.terms.contains(shape.terms) &&
+                              row.multiply_adds.contains(multiply_adds);
+                     }).base();
+  return rule == kernel.rules.data() + kernel.rules.size() ? nullptr : rule;
+}
+
+std::string storage_names(const LinearKernel& kernel) {
+  std::vector<std::string_view> names;
+  for (const LinearRule& rule : kernel.rules) {
+    const std::string_view name = softfloat::format_name(rule.storage);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// The order of one split, and the splits around it.
+Result<Order> whole_order(const LinearKernel& kernel, std::string_view inside, std::int64_t terms,
+                          std::int64_t splits, const Format& output) {
+  std::string text(inside);
+  constexpr std::string_view half = "K/2";
+  if (const std::size_t at = text.find(half); at != std::string::npos) {
+    text.replace(at, half.size(), std::to_string(std::max<std::int64_t>(1, terms / 2)));
+  }
+  if (splits > 1) {
+    const std::string running = kernel.split.reduction == SplitReduction::serial
+                                    ? fmt::format(",running={}", softfloat::format_name(output))
+                                    : std::string();
+    text = fmt::format("split({},multiple={}{})/{}", splits, kernel.tile_terms, running, text);
+  }
+  return parse_order(text);
+}
+
+bool is_exact(const Order& order) {
+  return order.items.size() == 1 && order.items[0].kind == OrderKind::exact;
+}
+
+/// x and w with zeros between the leading terms, so that these terms all fall into lane 0.
+class LeadingTerms {
+ public:
+  LeadingTerms(const LinearProblem& problem, const LinearColumns& columns)
+      : problem_(problem),
+        lanes_(columns.order.items.empty() ? 1 : columns.order.items[0].size),
+        leading_(std::min<std::int64_t>(columns.leading_terms, problem.terms)),
+        terms_(problem.terms + leading_ * (lanes_ - 1)) {
+    x_.assign(static_cast<std::size_t>(problem.rows * terms_), 0);
+    for (std::int64_t i = 0; i < problem.rows; ++i) {
+      for (std::int64_t k = 0; k < problem.terms; ++k) {
+        x_[static_cast<std::size_t>(i * terms_ + place(k))] = problem.x[i * problem.x_stride + k];
+      }
+    }
+  }
+
+  /// Sums the outputs from `first` to `first` + `count` − 1 into out.
+  Result<bool> sum(MatrixProblem matrix, std::int64_t first, std::int64_t count, float* out,
+                   std::int64_t out_stride, const EngineOptions& options) {
+    w_.assign(static_cast<std::size_t>(terms_ * count), 0);
+    for (std::int64_t k = 0; k < problem_.terms; ++k) {
+      std::copy_n(problem_.w + k * problem_.w_stride + first, count, w_.data() + place(k) * count);
+    }
+    matrix.terms = terms_;
+    matrix.columns = count;
+    matrix.a = x_.data();
+    matrix.a_stride = terms_;
+    matrix.b = w_.data();
+    matrix.b_stride = count;
+    return sum_matrix(matrix, out + first, out_stride, options);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t place(std::int64_t k) const {
+    return k < leading_ ? k * lanes_ : k + leading_ * (lanes_ - 1);
+  }
+
+  const LinearProblem& problem_;
+  std::int64_t lanes_;
+  std::int64_t leading_;
+  std::int64_t terms_;
+  std::vector<float> x_;
+  std::vector<float> w_;
+};
+
+Result<bool> sum_outputs(const LinearProblem& problem, const LinearPlan& plan,
+                         const LinearColumns& columns, float* out, std::int64_t out_stride,
+                         const EngineOptions& options) {
+  MatrixProblem matrix{.order = columns.order,
+                       .product = plan.rule->product,
+                       .input = problem.storage,
+                       .accumulator = plan.rule->accumulator,
+                       .rows = problem.rows,
+                       .terms = problem.terms,
+                       .columns = columns.count,
+                       .a = problem.x,
+                       .a_stride = problem.x_stride,
+                       .b = problem.w + columns.first,
+                       .b_stride = problem.w_stride};
+  if (is_exact(columns.order)) {
+    return exact_matrix(matrix, out + columns.first, out_stride, options);
+  }
+  if (columns.leading_terms == 0) {
+    return sum_matrix(matrix, out + columns.first, out_stride, options);
+  }
+  LeadingTerms leading(problem, columns);
+  constexpr std::int64_t panel = 256;  // outputs whose weights are copied at once
+  for (std::int64_t begin = 0; begin < columns.count; begin += panel) {
+    const Result<bool> done =
+        leading.sum(matrix, columns.first + begin, std::min(panel, columns.count - begin), out,
+                    out_stride, options);
+    if (!done) return done;
+  }
+  return true;
+}
+
+/// What follows the sums of one row.
+Result<bool> finish_row(const LinearKernel& kernel, const LinearProblem& problem,
+                        const LinearPlan& plan, std::int64_t i, std::span<float> row,
+                        SimdLevel level) {
+  const bool scales = problem.alpha != 1;
+  for (std::size_t j = 0; j < row.size(); ++j) {
+    if (problem.c != nullptr) {
+      const float addend =
+          problem.beta * problem.c[i * problem.c_stride + static_cast<std::int64_t>(j)];
+      row[j] = std::fma(problem.alpha, row[j], addend);
+    } else if (scales) {
+      row[j] = problem.alpha * row[j];
+    }
+  }
+  const auto add_bias = [&] {
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = row[j] + problem.bias[j];
+  };
+  const auto round = [&] { return round_values(plan.output, row, row, level); };
+  if (problem.bias != nullptr && !kernel.bias_after_rounding) add_bias();
+  Result<bool> rounded = round();
+  if (!rounded || problem.bias == nullptr || !kernel.bias_after_rounding) return rounded;
+  add_bias();
+  return round();
+}
+
+}  // namespace
+
+std::int64_t split_count(const LinearKernel& kernel, std::int64_t rows, std::int64_t outputs,
+                         std::int64_t terms, std::int64_t multiprocessors) {
+  const std::int64_t term_tiles = divide_up(terms, kernel.tile_terms);
+  switch (kernel.split.kind) {
+    case SplitKind::none:
+      return 1;
+    case SplitKind::fixed:
+      return std::min(kernel.split.splits, term_tiles);
+    case SplitKind::waves:
+      break;
+  }
+  const std::int64_t tiles =
+      divide_up(rows, kernel.tile_rows) * divide_up(outputs, kernel.tile_outputs);
+  return splits_by_waves(kernel, tiles, term_tiles, std::max<std::int64_t>(1, multiprocessors));
+}
+
+const LinearKernel* find_linear_kernel(std::string_view name) {
+  for (const LinearKernel& kernel : linear_kernels()) {
+    if (kernel.name == name) return &kernel;
+  }
+  return nullptr;
+}
+
+Result<LinearPlan> plan_linear(const LinearKernel& kernel, const LinearShape& shape) {
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  for (const std::int64_t size : {shape.rows, shape.outputs, shape.terms}) {
+    if (size < 1 || size > most) {
+      return usage(
+          fmt::format("a linear layer of {} rows, {} outputs and {} terms; accepted: 1 to "
+                      "{} of each",
+                      shape.rows, shape.outputs, shape.terms, most));
+    }
+  }
+  LinearPlan plan;
+  plan.rule = find_rule(kernel, shape);
+  if (plan.rule == nullptr) {
+    return usage(fmt::format("linear kernel {} with storage format {}; accepted: {}", kernel.name,
+                             softfloat::format_name(shape.storage), storage_names(kernel)));
+  }
+  plan.output = plan.rule->output == Format{} ? shape.storage : plan.rule->output;
+  plan.splits = split_count(kernel, shape.rows, shape.outputs, shape.terms, shape.multiprocessors);
+  const std::int64_t edge =
+      plan.rule->edge_outputs == 0 ? 0 : shape.outputs % plan.rule->edge_outputs;
+  const auto add = [&](std::string_view text, std::int64_t first, std::int64_t count,
+                       int leading) -> Result<bool> {
+    if (count == 0) return true;
+    Result<Order> order = whole_order(kernel, text, shape.terms, plan.splits, plan.output);
+    if (!order) return order.error();
+    plan.columns.push_back({first, count, std::move(*order), leading});
+    return true;
+  };
+  const Result<bool> body =
+      add(plan.rule->order, 0, shape.outputs - edge, plan.rule->leading_terms);
+  if (!body) return body.error();
+  const Result<bool> rest = add(plan.rule->edge_order, shape.outputs - edge, edge, 0);
+  if (!rest) return rest.error();
+  return plan;
+}
+
+Result<Order> linear_order(const LinearKernel& kernel, const LinearShape& shape) {
+  Result<LinearPlan> plan = plan_linear(kernel, shape);
+  if (!plan) return plan.error();
+  return std::move(plan->columns.front().order);
+}
+
+Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& problem, float* out,
+                          std::int64_t out_stride, const EngineOptions& options) {
+  const Result<LinearPlan> plan = plan_linear(kernel, {problem.rows, problem.outputs, problem.terms,
+                                                       problem.storage, problem.multiprocessors});
+  if (!plan) return plan.error();
+  for (const LinearColumns& columns : plan->columns) {
+    Result<bool> summed = sum_outputs(problem, *plan, columns, out, out_stride, options);
+    if (!summed) return summed;
+  }
+  for (std::int64_t i = 0; i < problem.rows; ++i) {
+    const std::span<float> row(out + i * out_stride, static_cast<std::size_t>(problem.outputs));
+    Result<bool> finished = finish_row(kernel, problem, *plan, i, row, options.level);
+    if (!finished) return finished;
+  }
+  return true;
+}
+
+}  // namespace kvsim

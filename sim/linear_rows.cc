@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <array>
+
+#include "sim/linear.h"
+#include "softfloat/formats.h"
+
+namespace kvsim {
+namespace {
+
+using softfloat::bfloat16;
+using softfloat::binary16;
+using softfloat::binary32;
+using softfloat::e4m3;
+using softfloat::e4m3fnuz;
+using softfloat::Evidence;
+using softfloat::Format;
+
+/// A rule that holds for every size.
+constexpr LinearRule rule(const Format& storage, std::string_view order, Evidence evidence,
+                          std::string_view note = {}) {
+  LinearRule row;
+  row.storage = storage;
+  row.order = order;
+  row.evidence = evidence;
+  row.note = note;
+  return row;
+}
+
+constexpr LinearRule to_output(LinearRule row, const Format& output) {
+  row.output = output;
+  return row;
+}
+
+// The main loop of a GPU's matrix product: one chain of matrix instructions in increasing K. The
+// tile sizes do not show in the bits, as long as K is not split.
+constexpr std::string_view simt = "CUDA cores: one fused multiply-add per term, in increasing K";
+constexpr auto v100_rules = std::to_array<LinearRule>({
+    rule(binary16, "mma(v100.mma.f16.f32)", Evidence::inferred),
+    rule(binary32, "sequential", Evidence::assumed, simt),
+});
+constexpr auto a100_rules = std::to_array<LinearRule>({
+    rule(binary16, "mma(a100.mma.f16.f32)", Evidence::inferred),
+    rule(bfloat16, "mma(a100.mma.bf16.f32)", Evidence::inferred),
+    rule(binary32, "sequential", Evidence::assumed, simt),
+});
+constexpr auto h100_rules = std::to_array<LinearRule>({
+    rule(binary16, "mma(h100.wgmma.f16.f32)", Evidence::inferred),
+    rule(bfloat16, "mma(h100.wgmma.bf16.f32)", Evidence::inferred),
+    rule(binary32, "sequential", Evidence::assumed, simt),
+});
+constexpr auto b200_rules = std::to_array<LinearRule>({
+    rule(binary16, "mma(b200.tcgen05.f16.f32)", Evidence::inferred),
+    rule(bfloat16, "mma(b200.tcgen05.bf16.f32)", Evidence::inferred),
+    rule(binary32, "sequential", Evidence::assumed, simt),
+});
+constexpr auto mi300_rules = std::to_array<LinearRule>({
+    rule(binary16, "mma(mi300.mfma.f16.f32)", Evidence::inferred),
+    rule(bfloat16, "mma(mi300.mfma.bf16.f32)", Evidence::inferred),
+    rule(binary32, "mma(mi300.mfma.f32.f32)", Evidence::inferred),
+});
+
+// One warp for an output: each lane sums every 32nd product, then the lanes join by exchanging with
+// the lane 16, 8, 4, 2 and 1 away. On MI300 a wavefront has 64 lanes.
+constexpr auto warp_rules = std::to_array<LinearRule>({
+    rule(binary16, "lanes(32,1,join=butterfly)", Evidence::assumed),
+    rule(bfloat16, "lanes(32,1,join=butterfly)", Evidence::assumed),
+    rule(binary32, "lanes(32,1,join=butterfly)", Evidence::assumed),
+});
+constexpr auto wavefront_rules = std::to_array<LinearRule>({
+    rule(binary16, "lanes(64,1,join=butterfly)", Evidence::assumed),
+    rule(bfloat16, "lanes(64,1,join=butterfly)", Evidence::assumed),
+    rule(binary32, "lanes(64,1,join=butterfly)", Evidence::assumed),
+});
+
+constexpr auto h100_fp8_rules = std::to_array<LinearRule>({
+    to_output(rule(e4m3, "mma(h100.wgmma.e4m3.f32)", Evidence::inferred), bfloat16),
+});
+constexpr auto h100_fp8_promoted_rules = std::to_array<LinearRule>({
+    to_output(rule(e4m3, "blocks(128)/mma(h100.wgmma.e4m3.f32)", Evidence::inferred,
+                   "scales of tensors and blocks are powers of two here: they change no bit"),
+              bfloat16),
+});
+constexpr auto b200_fp8_rules = std::to_array<LinearRule>({
+    to_output(rule(e4m3, "mma(b200.tcgen05.e4m3.f32)", Evidence::inferred), bfloat16),
+});
+constexpr auto mi300_fp8_rules = std::to_array<LinearRule>({
+    to_output(rule(e4m3fnuz, "mma(mi300.mfma.e4m3fnuz.f32)", Evidence::inferred), bfloat16),
+});
+
+/// Rules of PyTorch on a CPU, for ranges of sizes. The first one that fits holds.
+constexpr LinearRule few_rows(SizeRange rows, SizeRange outputs) {
+  LinearRule row = rule(binary32, "lanes(4,1,join=halving)", Evidence::measured,
+                        "measured where K is a multiple of 4; the lanes of the last N mod 4 "
+                        "outputs are joined in an assumed order");
+  row.rows = rows;
+  row.outputs = outputs;
+  row.product = Product::rounded;
+  row.edge_order = "lanes(8,1,join=halving)";
+  row.edge_outputs = 4;
+  return row;
+}
+constexpr LinearRule one_row() {
+  LinearRule row = few_rows({1, 1}, {});
+  row.leading_terms = 4;
+  row.note =
+      "weights at a multiple of 16 bytes, as safetensors files have them; another address gives "
+      "1 to 3 leading terms; the last N mod 4 outputs are assumed";
+  return row;
+}
+constexpr LinearRule half_blocks() {
+  LinearRule row = rule(binary32, "blocks(K/2)", Evidence::measured);
+  row.terms = {193, 383};
+  return row;
+}
+constexpr LinearRule small_product(const Format& storage) {
+  LinearRule row = rule(storage, "lanes(64,1,join=halving)", Evidence::measured,
+                        "4 accumulators of 16 lanes: (a0 + a2) + (a1 + a3), then halving");
+  row.multiply_adds = {1, 4096};
+  return row;
+}
+constexpr LinearRule bf16_blocks(SizeRange rows, SizeRange terms, std::string_view order) {
+  LinearRule row = rule(bfloat16, order, Evidence::measured);
+  row.rows = rows;
+  row.terms = terms;
+  return row;
+}
+constexpr LinearRule unknown_half(std::string_view order) {
+  return rule(binary16, order, Evidence::assumed,
+              "float16 was not tried: as float32, rounded once");
+}
+constexpr auto torch_rules = std::to_array<LinearRule>({
+    small_product(bfloat16),
+    bf16_blocks({1, 1}, {}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
+    bf16_blocks({}, {1, 1024}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
+    bf16_blocks({}, {}, "blocks(1024)/mma(x86.vdpbf16ps.bf16.f32)"),
+    one_row(),
+    few_rows({2, 3}, {}),
+    few_rows({}, {1, 11}),
+    half_blocks(),
+    rule(binary32, "blocks(192)", Evidence::measured),
+    unknown_half("blocks(192)"),
+});
+
+constexpr auto plain_rules = std::to_array<LinearRule>({
+    rule(binary32, "sequential", Evidence::documented),
+    rule(binary16, "sequential", Evidence::documented),
+    rule(bfloat16, "sequential", Evidence::documented),
+    rule(e4m3, "sequential", Evidence::documented),
+});
+constexpr auto exact_rules = std::to_array<LinearRule>({
+    rule(binary32, "exact", Evidence::documented),
+    rule(binary16, "exact", Evidence::documented),
+    rule(bfloat16, "exact", Evidence::documented),
+    rule(e4m3, "exact", Evidence::documented),
+});
+
+constexpr std::string_view cutlass =
+    "NVIDIA/cutlass 7107b0553: serial main loop over K tiles; parallel split-K adds partial sums "
+    "0, 1, … in the accumulator's type; serial split-K rounds to the output's type each time. "
+    "Which "
+    "kernel a library picks for a shape is not published";
+constexpr std::string_view unpublished =
+    "cuBLAS publishes neither its kernels for one row nor their order: one warp for an output is "
+    "the common form";
+constexpr std::string_view persistent =
+    "thinking-machines-lab/batch_invariant_ops (read 2026-08): persistent matrix product, "
+    "128×128×64 tiles in bf16, 128×256×64 in f16, 128×128×32 in f32, no split-K";
+constexpr std::string_view amd =
+    "matrix products of AMD GPUs: a serial main loop over K tiles is assumed; hipBLASLt publishes "
+    "no order";
+constexpr std::string_view torch =
+    "PyTorch 2.11.0 from PyPI (MKL 2024.0, oneDNN 3.10.2), one thread, AMD Zen 4: revealed by "
+    "probes and replayed bit for bit, 2026";
+
+/// One chain over all of K.
+constexpr LinearKernel gemm(std::string_view name, std::string_view device,
+                            std::span<const LinearRule> rules, std::string_view source = cutlass) {
+  LinearKernel row;
+  row.name = name;
+  row.device = device;
+  row.rules = rules;
+  row.source = source;
+  return row;
+}
+
+/// The same, with K split so that the multiprocessors are busy.
+constexpr LinearKernel split_gemm(std::string_view name, std::string_view device,
+                                  std::span<const LinearRule> rules, SplitReduction reduction,
+                                  std::string_view source = cutlass) {
+  LinearKernel row = gemm(name, device, rules, source);
+  row.tile_rows = 64;
+  row.tile_outputs = 64;
+  row.split = {SplitKind::waves, 16, 4, reduction};
+  return row;
+}
+
+constexpr LinearKernel batch_invariant(std::string_view name, std::string_view device,
+                                       std::span<const LinearRule> rules) {
+  LinearKernel row = gemm(name, device, rules, persistent);
+  row.evidence = Evidence::inferred;
+  return row;
+}
+
+constexpr LinearKernel with_evidence(LinearKernel row, Evidence evidence) {
+  row.evidence = evidence;
+  return row;
+}
+
+constexpr auto kernels = std::to_array<LinearKernel>({
+    gemm("v100-gemm", "v100", v100_rules),
+    split_gemm("v100-splitk", "v100", v100_rules, SplitReduction::parallel),
+    split_gemm("v100-splitk-serial", "v100", v100_rules, SplitReduction::serial),
+    gemm("v100-gemv", "v100", warp_rules, unpublished),
+    gemm("a100-gemm", "a100", a100_rules),
+    split_gemm("a100-splitk", "a100", a100_rules, SplitReduction::parallel),
+    split_gemm("a100-splitk-serial", "a100", a100_rules, SplitReduction::serial),
+    gemm("a100-gemv", "a100", warp_rules, unpublished),
+    batch_invariant("a100-batch-invariant", "a100", a100_rules),
+    gemm("h100-gemm", "h100", h100_rules),
+    split_gemm("h100-splitk", "h100", h100_rules, SplitReduction::parallel),
+    split_gemm("h100-splitk-serial", "h100", h100_rules, SplitReduction::serial),
+    gemm("h100-gemv", "h100", warp_rules, unpublished),
+    batch_invariant("h100-batch-invariant", "h100", h100_rules),
+    gemm("h100-fp8", "h100", h100_fp8_rules),
+    gemm("h100-fp8-promoted", "h100", h100_fp8_promoted_rules,
+         "DeepSeek-V3 technical report (arXiv:2412.19437), section 3.3.2: partial sums of the "
+         "tensor cores are added in FP32 every 128 terms; as DeepGEMM does"),
+    gemm("b200-gemm", "b200", b200_rules),
+    split_gemm("b200-splitk", "b200", b200_rules, SplitReduction::parallel),
+    split_gemm("b200-splitk-serial", "b200", b200_rules, SplitReduction::serial),
+    gemm("b200-gemv", "b200", warp_rules, unpublished),
+    batch_invariant("b200-batch-invariant", "b200", b200_rules),
+    gemm("b200-fp8", "b200", b200_fp8_rules),
+    gemm("mi300-gemm", "mi300", mi300_rules, amd),
+    split_gemm("mi300-splitk", "mi300", mi300_rules, SplitReduction::parallel, amd),
+    gemm("mi300-gemv", "mi300", wavefront_rules, amd),
+    gemm("mi300-fp8", "mi300", mi300_fp8_rules, amd),
+    with_evidence(gemm("torch-cpu-linear", "cpu", torch_rules, torch), Evidence::measured),
+    with_evidence(gemm("control-sequential", "any", plain_rules,
+                       "control: one fused multiply-add per term in binary32"),
+                  Evidence::documented),
+    with_evidence(gemm("control-exact", "any", exact_rules,
+                       "control: the exact sum rounded once to binary32"),
+                  Evidence::documented),
+});
+
+}  // namespace
+
+std::span<const LinearKernel> linear_kernels() { return kernels; }
+
+}  // namespace kvsim
