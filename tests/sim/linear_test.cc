@@ -63,7 +63,9 @@ struct Layer {
     return round_to(storage, (bits & 1) != 0 ? -magnitude : magnitude);
   }
   [[nodiscard]] OneOutput output(std::int64_t i, std::int64_t j) const {
-    OneOutput one{.rows = problem.rows,
+    OneOutput one{.x = {},
+                  .w = {},
+                  .rows = problem.rows,
                   .outputs = problem.outputs,
                   .column = j,
                   .storage = problem.storage,
