@@ -24,9 +24,8 @@ DoubleDouble tanh_reference(DoubleDouble x) {
   return (power - DoubleDouble(1.0)) / (power + DoubleDouble(1.0));
 }
 
-ExactAttention::ExactAttention(const AttentionNumbers& numbers,
-                               const ExactAttentionOptions& options)
-    : numbers_(numbers), options_(options), v_(numbers.v.begin(), numbers.v.end()) {
+ExactAttention::ExactAttention(const AttentionNumbers& numbers, const AttentionLayer& layer)
+    : numbers_(numbers), layer_(layer), v_(numbers.v.begin(), numbers.v.end()) {
   const AttentionShape& shape = numbers.shape;
   k_transposed_.resize(numbers.k.size());
   for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
@@ -44,7 +43,7 @@ std::vector<DoubleDouble> ExactAttention::row(std::int64_t head, std::int64_t qu
   const AttentionShape& shape = numbers_.shape;
   const std::int64_t visible = shape.visible_keys(query);
   const std::int64_t first =
-      options_.window > 0 ? std::max<std::int64_t>(0, visible - options_.window) : 0;
+      layer_.mask.window > 0 ? std::max<std::int64_t>(0, visible - layer_.mask.window) : 0;
   const std::int64_t base = head / shape.group() * shape.kv_len * shape.head_dim;
   const auto q_begin = numbers_.q.begin() + static_cast<std::ptrdiff_t>(
                                                 (head * shape.query_len + query) * shape.head_dim);
@@ -61,9 +60,9 @@ std::vector<DoubleDouble> ExactAttention::row(std::int64_t head, std::int64_t qu
   std::vector<DoubleDouble> scores = exact_scores(row);
   const DoubleDouble root = sqrt(DoubleDouble(static_cast<double>(shape.head_dim)));
   for (DoubleDouble& score : scores) {
-    if (options_.scale != 0) score = score * (root * static_cast<double>(options_.scale));
-    if (options_.soft_cap != 0) {
-      const double cap = options_.soft_cap;
+    if (layer_.scale != 0) score = score * (root * static_cast<double>(layer_.scale));
+    if (layer_.mask.soft_cap != 0) {
+      const double cap = layer_.mask.soft_cap;
       score = tanh_reference(score / cap) * cap;
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/inputs.h"
+#include "softfloat/formats.h"
 
 namespace kvsim {
 namespace {
@@ -26,12 +27,17 @@ AttentionNumbers numbers(const AttentionShape& shape) {
   return result;
 }
 
+AttentionLayer layer(float scale, std::int64_t window, float soft_cap) {
+  return {softfloat::binary32, {true, window, soft_cap}, scale};
+}
+
 // Attention as its definition says, in long double: 64 bits are enough to tell 2^-50.
-std::vector<long double> by_definition(const AttentionNumbers& n, const ExactAttentionOptions& o,
+std::vector<long double> by_definition(const AttentionNumbers& n, const AttentionLayer& o,
                                        std::int64_t head, std::int64_t query) {
   const AttentionShape& s = n.shape;
   const std::int64_t last = s.kv_len - s.query_len + query;
-  const std::int64_t first = o.window > 0 ? std::max<std::int64_t>(0, last - o.window + 1) : 0;
+  const std::int64_t first =
+      o.mask.window > 0 ? std::max<std::int64_t>(0, last - o.mask.window + 1) : 0;
   const std::int64_t kv = head / s.group() * s.kv_len;
   const long double scale = o.scale != 0 ? static_cast<long double>(o.scale)
                                          : 1 / std::sqrt(static_cast<long double>(s.head_dim));
@@ -45,7 +51,7 @@ std::vector<long double> by_definition(const AttentionNumbers& n, const ExactAtt
                static_cast<long double>(n.k[static_cast<std::size_t>((kv + j) * s.head_dim + d)]);
     }
     score *= scale;
-    if (o.soft_cap != 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
+    if (o.mask.soft_cap != 0) score = o.mask.soft_cap * std::tanh(score / o.mask.soft_cap);
     const long double weight = std::exp(score);
     sum += weight;
     for (std::int64_t d = 0; d < s.head_dim; ++d) {
@@ -62,10 +68,8 @@ TEST(ExactAttention, IsAttentionByDefinition) {
   const AttentionShape shape{
       .query_heads = 4, .kv_heads = 2, .query_len = 3, .kv_len = 21, .head_dim = 10};
   const AttentionNumbers inputs = numbers(shape);
-  for (const ExactAttentionOptions& options :
-       {ExactAttentionOptions{}, ExactAttentionOptions{.scale = 0.7F},
-        ExactAttentionOptions{.soft_cap = 1.5F}, ExactAttentionOptions{.window = 5},
-        ExactAttentionOptions{.scale = 2.0F, .soft_cap = 3.0F, .window = 100}}) {
+  for (const AttentionLayer& options :
+       {layer(0, 0, 0), layer(0.7F, 0, 0), layer(0, 0, 1.5F), layer(0, 5, 0), layer(2, 100, 3)}) {
     const ExactAttention exact(inputs, options);
     for (std::int64_t head = 0; head < 4; ++head) {
       for (std::int64_t query = 0; query < 3; ++query) {
