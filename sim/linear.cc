@@ -266,10 +266,14 @@ Result<Order> linear_order(const LinearKernel& kernel, const LinearShape& shape)
 
 Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& problem, float* out,
                           std::int64_t out_stride, const EngineOptions& options) {
-  const Result<LinearPlan> plan = plan_linear(kernel, {problem.rows, problem.outputs, problem.terms,
-                                                       problem.storage, problem.multiprocessors});
+  const Result<LinearPlan> plan =
+      plan_linear(kernel, {std::max(problem.rows, problem.launch_rows),
+                           std::max(problem.outputs, problem.launch_outputs), problem.terms,
+                           problem.storage, problem.multiprocessors});
   if (!plan) return plan.error();
-  for (const LinearColumns& columns : plan->columns) {
+  for (LinearColumns columns : plan->columns) {
+    columns.count = std::min(columns.count, problem.outputs - columns.first);
+    if (columns.count <= 0) continue;
     Result<bool> summed = sum_outputs(problem, *plan, columns, out, out_stride, options);
     if (!summed) return summed;
   }

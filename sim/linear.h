@@ -139,6 +139,10 @@ struct LinearProblem {
   std::int64_t terms = 0;
   softfloat::Format storage;
   std::int64_t multiprocessors = 1;
+  /// The launch that this is a part of: the kernel is chosen for so many rows and outputs, of which
+  /// `rows` and the first `outputs` are computed. 0: as many as are computed.
+  std::int64_t launch_rows = 0;
+  std::int64_t launch_outputs = 0;
   const float* x = nullptr;  ///< [rows][terms], numbers of `storage`
   std::int64_t x_stride = 0;
   const float* w = nullptr;  ///< [terms][outputs], numbers of `storage`: the weights transposed
@@ -151,7 +155,7 @@ struct LinearProblem {
 };
 
 /// Computes the layer as the kernel does; out[i × out_stride + j] are numbers of the plan's output
-/// format, a NaN is 0x7fc00000. The kernel is chosen for all `rows` together. Errors as
+/// format, a NaN is 0x7fc00000. The kernel is chosen for all rows of the launch together. Errors as
 /// plan_linear() and sum_matrix(). Nothing in `options` changes a bit.
 [[nodiscard]] Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& problem,
                                         float* out, std::int64_t out_stride,
