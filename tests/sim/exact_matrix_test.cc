@@ -93,6 +93,27 @@ TEST(ExactMatrix, RoundsTheExactSumOnce) {
   }
 }
 
+// Just above and just below the middle of two floats, by less than binary64 sums can hold.
+TEST(ExactMatrix, DecidesBesideTies) {
+  const float a[] = {1, 0x1p-24F, 0x1p-60F, 1, 0x1p-24F, -0x1p-60F, 1, 0x1p-24F, 0};
+  const float b[] = {1, 1, 1};
+  const MatrixProblem problem{.order = parse_order("exact").value(),
+                              .input = softfloat::binary32,
+                              .accumulator = softfloat::binary32,
+                              .rows = 3,
+                              .terms = 3,
+                              .columns = 1,
+                              .a = a,
+                              .a_stride = 3,
+                              .b = b,
+                              .b_stride = 1};
+  float out[3] = {};
+  ASSERT_TRUE(exact_matrix(problem, out, 1));
+  EXPECT_EQ(out[0], 1 + 0x1p-23F);
+  EXPECT_EQ(out[1], 1);
+  EXPECT_EQ(out[2], 1);
+}
+
 TEST(ExactMatrix, SpecialValuesAndErrors) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const float a[] = {infinity, 1, 0, -0.0F};
