@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/attention/exp_shim.h"
 #include "sim/attention/families.h"
 #include "sim/attention/product_sum.h"
 #include "sim/attention/visible_keys.h"
+#include "sim/elementary.h"
 #include "sim/parallel.h"
 
 namespace kvsim::attention {
@@ -36,7 +36,7 @@ class Eager {
         scores_(std::move(scores)),
         values_(std::move(values)),
         row_sum_(std::move(row_sum)),
-        exp_(false) {}
+        exp_(gpu_exp_base_e(run, run.kernel.eager->exp == SoftmaxExp::gpu)) {}
 
   Result<bool> run_tile(const QueryTile& tile, std::span<float> out) const {
     const AttentionShape& shape = run_.shape();
@@ -139,7 +139,7 @@ class Eager {
       for (float& x : s) x -= largest;
     }
     step(scores);
-    exp_.exp(scores, scores);
+    exp_.exp(scores, scores, run_.options.engine.level);
     step(scores);
     const Format& sums = rule_.softmax_in_storage ? run_.problem.storage : softfloat::binary32;
     const std::vector<float> ones(index(keys), 1.0F);

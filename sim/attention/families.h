@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "sim/attention/run.h"
+#include "sim/exp_models.h"
 
 /// What run_attention() hands to the algorithm of a family, and what they share.
 namespace kvsim::attention {
@@ -40,6 +41,17 @@ struct Run {
 
 /// Σ of sizes as an index.
 [[nodiscard]] constexpr std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// 2^x as a GPU computes it: ex2.approx with the caller's table or error.
+[[nodiscard]] inline ExpFunction gpu_exp2(const Run& run) {
+  return ExpFunction(ExpModel::ex2_approx, run.options.exp.value_or(ExpOptions{}));
+}
+
+/// e^x of binary32 code: correctly rounded, but for a GPU whose caller gives a table or an error
+/// exp2(x · log2 e) on ex2.approx.
+[[nodiscard]] inline ExpFunction gpu_exp_base_e(const Run& run, bool gpu) {
+  return gpu && run.options.exp ? gpu_exp2(run) : ExpFunction(ExpModel::correctly_rounded);
+}
 
 /// The families. `result.out` and `result.lse` have their sizes; lse is −∞ and out +0 everywhere.
 [[nodiscard]] Result<bool> run_eager(const Run& run, AttentionResult& result);

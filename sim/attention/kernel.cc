@@ -12,7 +12,8 @@ namespace kvsim {
 std::span<const AttentionKernel> attention_kernels() {
   static const std::vector<AttentionKernel> all = [] {
     std::vector<AttentionKernel> kernels;
-    for (const std::span<const AttentionKernel> rows : {attention::eager_rows()}) {
+    for (const std::span<const AttentionKernel> rows :
+         {attention::eager_rows(), attention::flash_attention_rows()}) {
       kernels.insert(kernels.end(), rows.begin(), rows.end());
     }
     return kernels;

@@ -12,7 +12,7 @@ using softfloat::binary16;
 using softfloat::binary32;
 using softfloat::Evidence;
 
-constexpr std::string_view gpu_row_sum = "lanes(32,4,join=halving)";
+constexpr std::string_view gpu_row_sum = "lanes(32,4,join=butterfly)";
 
 constexpr EagerRule gpu_eager{.row_sum = gpu_row_sum};
 constexpr EagerRule gpu_sqrt_on_both{.scale_on_both = true, .row_sum = gpu_row_sum};

@@ -133,6 +133,7 @@ Result<bool> check(const AttentionKernel& kernel, const AttentionProblem& proble
                                                      simd_level_name(options.engine.level))};
   }
   Result<bool> checked = check_shape(problem.shape);
+  if (checked && options.exp) checked = check_exp_options(ExpModel::ex2_approx, *options.exp);
   if (checked) checked = check_mask(problem.mask);
   if (checked) checked = check_launch(kernel, problem);
   if (checked) checked = check_family(kernel, problem);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/attention/kernel.h"
 #include "sim/attention/problem.h"
 #include "sim/engine/columns.h"
+#include "sim/exp_models.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
@@ -15,6 +17,8 @@ namespace kvsim {
 /// How run_attention() runs. `engine` changes no bit.
 struct AttentionOptions {
   EngineOptions engine;
+  /// Captured results of ex2.approx, or an error to move its results by, where the kernel uses it.
+  std::optional<ExpOptions> exp;
 };
 
 /// What a kernel gives.

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/attention/families.h"
+#include "sim/attention/merge.h"
+#include "sim/attention/product_sum.h"
+#include "sim/attention/splits.h"
+#include "sim/attention/tile_steps.h"
+#include "sim/attention/visible_keys.h"
+#include "sim/elementary.h"
+#include "sim/exp_models.h"
+#include "sim/parallel.h"
+
+namespace kvsim::attention {
+namespace {
+
+constexpr float no_score = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are independent
+
+/// The queries first … first + count − 1 of all heads that share one K/V head, over the keys of one
+/// split.
+struct TileTask {
+  std::int64_t kv_head = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t split = 0;
+  KeyRange keys;
+};
+
+/// Where the rows of a split go: outputs divided by their sum and the logarithm of that sum, by row
+/// as in AttentionResult.
+struct SplitStore {
+  std::span<float> outputs;
+  std::span<float> log_sums;
+};
+
+/// What does not change from row to row.
+class OnlineTiles {
+ public:
+  OnlineTiles(const Run& run, const SplitPlan& plan, ProductSum scores, ProductSum values)
+      : run_(run),
+        rule_(*run.kernel.tiles),
+        plan_(plan),
+        scores_(std::move(scores)),
+        values_(std::move(values)),
+        exponents_(Exponents::make(rule_.fold, run.scale, run.problem.mask.soft_cap)),
+        half_outputs_(values_.output() == softfloat::binary16),
+        operand_(rule_.operands_in_half ? softfloat::binary16 : run.problem.storage),
+        exp_(gpu_exp2(run)),
+        polynomial_(ExpModel::fa4_polynomial) {
+    if (operand_ == run.problem.storage) return;
+    const AttentionShape& shape = run.shape();
+    const std::int64_t numbers = shape.kv_heads * shape.kv_len * shape.head_dim;
+    k_converted_.assign(run.problem.k, run.problem.k + numbers);
+    v_converted_.assign(run.problem.v, run.problem.v + numbers);
+    round_to(operand_, k_converted_);
+    round_to(operand_, v_converted_);
+  }
+
+  Result<bool> run_tile(const TileTask& task, const SplitStore& store) const;
+
+ private:
+  struct State;
+
+  [[nodiscard]] float rounded_to_half(float x) const {
+    round_to(softfloat::binary16, {&x, 1});
+    return x;
+  }
+  void round_to(const softfloat::Format& format, std::span<float> values) const {
+    static_cast<void>(round_values(format, values, values, run_.options.engine.level));
+  }
+  [[nodiscard]] const float* keys(std::int64_t kv_head) const {
+    return k_converted_.empty() ? run_.keys(kv_head)
+                                : k_converted_.data() + kv_head * head_numbers();
+  }
+  [[nodiscard]] const float* values(std::int64_t kv_head) const {
+    return v_converted_.empty() ? run_.values(kv_head)
+                                : v_converted_.data() + kv_head * head_numbers();
+  }
+  [[nodiscard]] std::int64_t head_numbers() const {
+    return run_.shape().kv_len * run_.shape().head_dim;
+  }
+  [[nodiscard]] std::int64_t row_of(const TileTask& task, std::int64_t row) const {
+    const std::int64_t group = run_.shape().group();
+    return run_.row_of(task.kv_head * group + row % group, task.first + row / group);
+  }
+
+  Result<bool> run_block(const TileTask& task, const KeyRange& block, State& state) const;
+  void softmax_row(std::int64_t row, const KeyRange& seen, State& state) const;
+  [[nodiscard]] float new_maximum(float before, std::span<const float> scores) const;
+  void exponentials(std::span<float> x, const KeyRange& seen) const;
+  Result<bool> add_unit_row_sum(std::int64_t first, std::int64_t rows, std::int64_t keys,
+                                State& state) const;
+  void finish(const TileTask& task, State& state, const SplitStore& store) const;
+
+  const Run& run_;
+  const TileRule& rule_;
+  const SplitPlan& plan_;
+  ProductSum scores_;
+  ProductSum values_;
+  Exponents exponents_;
+  bool half_outputs_;
+  softfloat::Format operand_;
+  ExpFunction exp_;
+  ExpFunction polynomial_;
+  std::vector<float> k_converted_, v_converted_;
+};
+
+/// The rows of one tile on their way through the blocks.
+struct OnlineTiles::State {
+  State(std::int64_t rows, std::int64_t head_dim, std::int64_t columns)
+      : q(index(rows * head_dim)),
+        o(index(rows * head_dim)),
+        p(index(rows * columns)),
+        maximum(index(rows), no_score),
+        rescale(index(rows), 1.0F),
+        sums(index(rows * row_sum_parts)),
+        started(index(rows)) {}
+
+  std::vector<float> q;        ///< [rows][head_dim]
+  std::vector<float> o;        ///< [rows][head_dim]
+  std::vector<float> p;        ///< [rows][columns]: scores, exponents, then probabilities
+  std::vector<float> maximum;  ///< [rows]
+  std::vector<float> rescale;  ///< [rows]: r of the block
+  std::vector<float> sums;     ///< [rows][row_sum_parts]
+  std::vector<char> started;   ///< [rows]: whether a block has been visited
+};
+
+Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store) const {
+  const AttentionShape& shape = run_.shape();
+  const std::int64_t rows = task.count * shape.group();
+  State state(rows, shape.head_dim, plan_.block_columns);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(run_.problem.q + row_of(task, row) * shape.head_dim, shape.head_dim,
+                state.q.data() + row * shape.head_dim);
+  }
+  if (operand_ != run_.problem.storage) round_to(operand_, state.q);
+  const std::int64_t blocks = (task.keys.size() + plan_.block_columns - 1) / plan_.block_columns;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const std::int64_t number = rule_.last_to_first ? blocks - 1 - i : i;
+    const std::int64_t begin = task.keys.begin + number * plan_.block_columns;
+    const Result<bool> done =
+        run_block(task, {begin, std::min(begin + plan_.block_columns, task.keys.end)}, state);
+    if (!done) return done;
+  }
+  finish(task, state, store);
+  return true;
+}
+
+Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
+                                    State& state) const {
+  const AttentionShape& shape = run_.shape();
+  const AttentionMask& mask = run_.problem.mask;
+  // The queries that see a key of the block stand together, because both ends of what they see
+  // grow.
+  std::int64_t first = 0;
+  while (first < task.count && visible_keys(shape, mask, task.first + first).end <= block.begin) {
+    ++first;
+  }
+  std::int64_t last = task.count;
+  while (last > first && visible_keys(shape, mask, task.first + last - 1).begin >= block.end) {
+    --last;
+  }
+  if (first == last) return true;
+  const std::int64_t first_row = first * shape.group();
+  const std::int64_t rows = (last - first) * shape.group();
+  const std::int64_t columns = plan_.block_columns;
+  float* const p = state.p.data() + first_row * columns;
+  float* const o = state.o.data() + first_row * shape.head_dim;
+  Result<bool> done = scores_.multiply({.rows = rows,
+                                        .terms = shape.head_dim,
+                                        .columns = block.size(),
+                                        .a = state.q.data() + first_row * shape.head_dim,
+                                        .a_stride = shape.head_dim,
+                                        .b = keys(task.kv_head) + block.begin * shape.head_dim,
+                                        .b_stride = shape.head_dim,
+                                        .b_transposed = true},
+                                       p, columns, run_.engine_of_one());
+  if (!done) return done;
+  for (std::int64_t row = first_row; row < first_row + rows; ++row) {
+    KeyRange seen = intersect(visible_keys(shape, mask, task.first + row / shape.group()), block);
+    softmax_row(row, {seen.begin - block.begin, seen.end - block.begin}, state);
+  }
+  const std::span<float> block_p(p, index(rows * columns));
+  round_to(operand_, block_p);
+  if (rule_.row_sum == RowSumRule::unit) {
+    done = add_unit_row_sum(first_row, rows, block.size(), state);
+    if (!done) return done;
+  }
+  return values_.multiply({.rows = rows,
+                           .terms = block.size(),
+                           .columns = shape.head_dim,
+                           .a = p,
+                           .a_stride = columns,
+                           .b = values(task.kv_head) + block.begin * shape.head_dim,
+                           .b_stride = shape.head_dim,
+                           .c = o,
+                           .c_stride = shape.head_dim},
+                          o, shape.head_dim, run_.engine_of_one());
+}
+
+/// m': the maximum ignores NaN, as a GPU's does.
+float OnlineTiles::new_maximum(float before, std::span<const float> scores) const {
+  float largest = before;
+  for (const float s : scores) {
+    const float x = s + rule_.maximum_offset;
+    largest = x > largest ? x : largest;
+  }
+  return largest;
+}
+
+/// Steps 2 to 5 of the block for one row, but for the products.
+void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& state) const {
+  const std::span<float> p(state.p.data() + row * plan_.block_columns, index(plan_.block_columns));
+  const std::span<float> scores = p.subspan(index(seen.begin), index(seen.size()));
+  exponents_.finish_scores(scores);
+  const float before = state.maximum[index(row)];
+  float maximum = new_maximum(before, scores);
+  float r = 1;
+  bool rescaled = false;
+  if (state.started[index(row)] != 0) {
+    const float x = exponents_.of_rescale(before, maximum);
+    if (rule_.rescale_threshold > 0 && x >= -rule_.rescale_threshold) {
+      maximum = before;
+    } else {
+      rescaled = true;
+      r = exponents_.natural() ? exp_.exp(x) : exp_.exp2(x);
+      if (rule_.flush_below < 0 && x < rule_.flush_below) r = 0;
+    }
+  }
+  state.started[index(row)] = 1;
+  state.maximum[index(row)] = maximum;
+  state.rescale[index(row)] = r;
+
+  exponents_.subtract(scores, maximum);
+  std::fill(p.begin(), p.begin() + seen.begin, no_score);
+  std::fill(p.begin() + seen.end, p.end(), no_score);
+  exponentials(p, seen);
+  if (rule_.row_sum != RowSumRule::unit) {
+    add_to_row_sum(rule_.row_sum, p, r,
+                   std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
+  }
+  if (!rescaled) return;
+  const std::int64_t head_dim = run_.shape().head_dim;
+  const std::span<float> o(state.o.data() + row * head_dim, index(head_dim));
+  if (half_outputs_) r = rounded_to_half(r);
+  for (float& x : o) x *= r;
+  if (half_outputs_) round_to(softfloat::binary16, o);
+}
+
+/// Exponents of a block, −∞ where a key is masked, become probabilities.
+void OnlineTiles::exponentials(std::span<float> x, const KeyRange& seen) const {
+  if (rule_.flush_below < 0) {
+    for (float& e : x) e = e < rule_.flush_below ? no_score : e;
+  }
+  const SimdLevel level = run_.options.engine.level;
+  std::vector<float> emulated;
+  if (rule_.emulated_exponentials) {
+    for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
+      if (is_emulated(j, plan_.block_columns)) emulated.push_back(x[index(j)]);
+    }
+    polynomial_.exp2(emulated, emulated, level);
+  }
+  if (exponents_.natural()) {
+    exp_.exp(x, x, level);
+  } else {
+    exp_.exp2(x, x, level);
+  }
+  if (emulated.empty()) return;
+  std::size_t next = 0;
+  for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
+    if (!is_emulated(j, plan_.block_columns)) continue;
+    x[index(j)] = j >= seen.begin && j < seen.end ? emulated[next] : 0.0F;
+    ++next;
+  }
+}
+
+/// The row sum as one more column of the product P·V, of ones.
+Result<bool> OnlineTiles::add_unit_row_sum(std::int64_t first, std::int64_t rows, std::int64_t keys,
+                                           State& state) const {
+  const std::vector<float> ones(index(keys), 1.0F);
+  float* const sums = state.sums.data() + first * row_sum_parts;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    sums[i * row_sum_parts] *= state.rescale[index(first + i)];
+  }
+  return values_.multiply({.rows = rows,
+                           .terms = keys,
+                           .columns = 1,
+                           .a = state.p.data() + first * plan_.block_columns,
+                           .a_stride = plan_.block_columns,
+                           .b = ones.data(),
+                           .b_stride = 1,
+                           .c = sums,
+                           .c_stride = row_sum_parts},
+                          sums, row_sum_parts, run_.engine_of_one());
+}
+
+void OnlineTiles::finish(const TileTask& task, State& state, const SplitStore& store) const {
+  const std::int64_t head_dim = run_.shape().head_dim;
+  const bool states = plan_.splits > 1 && rule_.merge == SplitMerge::serial_states;
+  for (std::int64_t row = 0; row < task.count * run_.shape().group(); ++row) {
+    if (state.started[index(row)] == 0) continue;  // +0 and −∞ stay
+    const float sum = finish_row_sum(
+        rule_.row_sum, std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
+    const float maximum = state.maximum[index(row)];
+    const std::int64_t to = row_of(task, row);
+    const std::span<float> o(state.o.data() + row * head_dim, index(head_dim));
+    if (rule_.divides) {
+      for (float& x : o) x /= sum;
+    } else {
+      const float inverse = sum == 0 || std::isnan(sum) ? 1.0F : 1 / sum;
+      for (float& x : o) x *= inverse;
+    }
+    store.log_sums[index(to)] = states
+                                    ? std::fma(maximum, exponents_.scale_log2, log2_f32(sum))
+                                    : std::fma(maximum, exponents_.remaining_scale, log_f32(sum));
+    if (plan_.splits == 1 && !rule_.output_in_binary32) round_to(run_.problem.storage, o);
+    std::copy(o.begin(), o.end(), store.outputs.data() + to * head_dim);
+  }
+}
+
+}  // namespace
+
+Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
+  const StorageSums& sums = run.sums;
+  Result<ProductSum> scores = ProductSum::parse(sums.scores, sums.product, sums.storage);
+  if (!scores) return scores.error();
+  Result<ProductSum> values = ProductSum::parse(sums.values, sums.product, sums.storage);
+  if (!values) return values.error();
+  const AttentionShape& shape = run.shape();
+  const SplitPlan plan = plan_splits(run.kernel, shape, run.problem.mask, run.problem.launch);
+  const OnlineTiles tiles(run, plan, scores.value(), values.value());
+
+  const std::int64_t splits =
+      std::min(plan.splits, (shape.kv_len + plan.size - 1) / plan.size);  // the others are empty
+  const std::int64_t queries = std::max<std::int64_t>(1, rows_of_a_tile / shape.group());
+  std::vector<TileTask> tasks;
+  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
+      for (std::int64_t s = 0; s < splits; ++s) {
+        tasks.push_back({head,
+                         i,
+                         std::min(queries, shape.query_len - i),
+                         s,
+                         {s * plan.size, std::min((s + 1) * plan.size, shape.kv_len)}});
+      }
+    }
+  }
+  const std::size_t outputs = result.out.size();
+  const std::size_t rows = result.lse.size();
+  const bool merges = plan.splits > 1;
+  std::vector<float> split_outputs(merges ? outputs * index(splits) : 0);
+  std::vector<float> split_log_sums(merges ? rows * index(splits) : 0, no_score);
+  std::vector<std::optional<Error>> errors(tasks.size());
+  parallel_for(static_cast<std::int64_t>(tasks.size()), run.options.engine.threads,
+               [&](std::int64_t i) {
+                 const TileTask& task = tasks[index(i)];
+                 SplitStore store{result.out, result.lse};
+                 if (merges) {
+                   const auto s = index(task.split);
+                   store = {std::span(split_outputs).subspan(s * outputs, outputs),
+                            std::span(split_log_sums).subspan(s * rows, rows)};
+                 }
+                 const Result<bool> done = tiles.run_tile(task, store);
+                 if (!done) errors[index(i)] = done.error();
+               });
+  for (const std::optional<Error>& error : errors) {
+    if (error) return *error;
+  }
+  if (merges) {
+    const bool states = run.kernel.tiles->merge == SplitMerge::serial_states;
+    const ExpFunction merge_exp = states ? gpu_exp2(run) : gpu_exp_base_e(run, true);
+    parallel_for(static_cast<std::int64_t>(rows), run.options.engine.threads, [&](std::int64_t i) {
+      std::vector<float> log_sums(index(splits));
+      for (std::size_t s = 0; s < log_sums.size(); ++s) {
+        log_sums[s] = split_log_sums[s * rows + index(i)];
+      }
+      const std::span<float> out =
+          std::span(result.out).subspan(index(i * shape.head_dim), index(shape.head_dim));
+      result.lse[index(i)] = merge_splits(run.kernel.tiles->merge,
+                                          {.splits = plan.splits,
+                                           .log_sums = log_sums,
+                                           .outputs = split_outputs.data() + i * shape.head_dim,
+                                           .stride = static_cast<std::int64_t>(outputs),
+                                           .head_dim = shape.head_dim},
+                                          merge_exp, out);
+      static_cast<void>(round_values(run.problem.storage, out, out, run.options.engine.level));
+    });
+  }
+  result.splits = plan.splits;
+  result.block_columns = plan.block_columns;
+  result.exp_bounded = gpu_exp2(run).bounded();
+  return true;
+}
+
+}  // namespace kvsim::attention

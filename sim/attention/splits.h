@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <cstdint>
+
+#include "sim/attention/kernel.h"
+#include "sim/attention/problem.h"
+
+/// How a kernel of the online-tiles family cuts the keys: into splits, and these into blocks.
+namespace kvsim {
+
+/// Split s takes the keys s · size … (s + 1) · size − 1 that its sequence has.
+struct SplitPlan {
+  std::int64_t splits = 1;
+  std::int64_t size = 0;           ///< keys of a split
+  std::int64_t block_columns = 0;  ///< keys of a block, counted from the first key of the split
+};
+
+/// Sizes of a launch as a split heuristic sees them.
+struct SplitWork {
+  std::int64_t batch = 1;            ///< sequences
+  std::int64_t heads = 1;            ///< whose rows are tiled
+  std::int64_t rows = 1;             ///< of each of these heads
+  std::int64_t blocks = 1;           ///< of the longest sequence's keys
+  std::int64_t multiprocessors = 1;  ///< of the device
+};
+
+/// FlashAttention-2 and -3: 1 where the tiles alone fill 80 % of the slots; otherwise the smallest
+/// number of splits, of those that change the blocks of a split, with at least 85 % of the best
+/// ratio of work to whole waves of slots.
+[[nodiscard]] std::int64_t splits_by_wave_efficiency(const SplitRule& rule, const SplitWork& work);
+
+/// FlashAttention-4: the multiprocessors that each tile can have.
+[[nodiscard]] std::int64_t splits_to_fill(const SplitRule& rule, const SplitWork& work);
+
+/// FlashInfer: the smallest number of keys of a chunk, at least 128, with which the tiles of the
+/// launch are at most max(1, 2 · multiprocessors ÷ kv_heads) for each K/V head.
+[[nodiscard]] std::int64_t search_chunk(const AttentionShape& shape, const AttentionLaunch& launch,
+                                        std::int64_t multiprocessors);
+
+/// The plan for a problem that check_online_tiles() accepts.
+[[nodiscard]] SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape,
+                                    const AttentionMask& mask, const AttentionLaunch& launch);
+
+}  // namespace kvsim
