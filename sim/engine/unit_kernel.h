@@ -16,10 +16,10 @@ inline constexpr std::int64_t longest_block = 32;       ///< products of one blo
 
 /// Rows of a as the kernel reads them, filled by pack_rows.
 struct PackedRows {
-  float* values = nullptr;         ///< [rows][stride], in the unit's order, zeros at the end
-  std::uint8_t* codes = nullptr;   ///< [rows][stride]: 163 − biased exponent; 255 of a zero
-  std::uint8_t* flags = nullptr;   ///< [rows]: RowFlag
-  std::int64_t stride = 0;         ///< a multiple of 16, at least padded_terms()
+  float* values = nullptr;        ///< [rows][stride], in the unit's order, zeros at the end
+  std::uint8_t* codes = nullptr;  ///< [rows][stride]: 163 − biased exponent; 255 of a zero
+  std::uint8_t* flags = nullptr;  ///< [rows]: RowFlag
+  std::int64_t stride = 0;        ///< a multiple of 16, at least padded_terms()
 };
 
 /// What pack_rows finds in a row.

@@ -51,9 +51,9 @@ UnitPlan plan_unit(const MatrixUnit& unit) {
   plan.smallest_exponent = unit.input.emin();
   plan.least_exponent = std::max(unit.zero_exponent, smallest_lane_exponent);
   plan.half_output = unit.conversion == OutputConversion::rne_fp16;
-  plan.wide_exponents = unit.input.emax() > largest_lane_exponent ||
-                        2 * (unit.input.emin() - unit.input.trailing_bits()) <
-                            smallest_lane_exponent;
+  plan.wide_exponents =
+      unit.input.emax() > largest_lane_exponent ||
+      2 * (unit.input.emin() - unit.input.trailing_bits()) < smallest_lane_exponent;
   plan.fits_int32 = sum_fits_int32(unit);
   plan.addend_last = unit.addend == Addend::last;
   plan.order = unit.order;

@@ -11,7 +11,8 @@ namespace kvsim::engine {
 /// How the engine computes what a unit does.
 enum class UnitPath : std::uint8_t {
   softfloat,  ///< element by element with unit_dot()
-  truncated,  ///< t_fdpa in lanes: products scaled to the unit of the largest exponent, cut to int32
+  truncated,  ///< t_fdpa in lanes: products scaled to the unit of the largest exponent, cut to
+              ///< int32
   fused,      ///< fma in float lanes
 };
 
@@ -24,18 +25,18 @@ inline constexpr int smallest_lane_exponent = -90;
 /// Everything a kernel needs to know of a unit.
 struct UnitPlan {
   UnitPath path = UnitPath::softfloat;
-  int fan_in = 1;        ///< L
-  int instruction = 1;   ///< k of one instruction: blocks × L
-  int fraction_bits = 0; ///< F
-  int kept_bits = 24;    ///< precision of a truncated binary32 result: 24, or 14 of e8m13
+  int fan_in = 1;             ///< L
+  int instruction = 1;        ///< k of one instruction: blocks × L
+  int fraction_bits = 0;      ///< F
+  int kept_bits = 24;         ///< precision of a truncated binary32 result: 24, or 14 of e8m13
   int smallest_exponent = 0;  ///< emin of the numbers that are multiplied
   /// The largest exponent is at least this: the exponent of a zero term, or smallest_lane_exponent
   /// where that is larger.
   int least_exponent = 0;
-  bool half_output = false;     ///< binary16, ties to even
-  bool wide_exponents = false;  ///< operands may lie outside 2^±36
-  bool fits_int32 = false;      ///< a block's products and its addend together
-  bool addend_last = false;     ///< c is added after the blocks of an instruction, ties to even
+  bool half_output = false;         ///< binary16, ties to even
+  bool wide_exponents = false;      ///< operands may lie outside 2^±36
+  bool fits_int32 = false;          ///< a block's products and its addend together
+  bool addend_last = false;         ///< c is added after the blocks of an instruction, ties to even
   bool flushes_subnormals = false;  ///< fused: operands and results
   OperandOrder order = OperandOrder::in_turn;
   bool converts_operands = false;  ///< binary32 operands become tf32, as `operand_rounding` says

@@ -195,8 +195,8 @@ struct Cell {
     FloatVector result;
 #if HWY_TARGET == HWY_AVX3
     if (kKind != BlockKind::narrow_half && constants.fits) {
-      result = FloatVector{
-          _mm512_cvt_roundepi32_ps(sum.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
+      result =
+          FloatVector{_mm512_cvt_roundepi32_ps(sum.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
       const std::uint64_t low = constants.cut >> 29;  // binary32 has 29 bits less than a double
       result = hn::AndNot(hn::BitCast(d, hn::Set(di, static_cast<std::int32_t>(low))), result);
     } else
@@ -213,9 +213,8 @@ struct Cell {
       const auto special = hn::Gt(magnitude, hn::Set(di, exponent_field(255) - 1));
       result = hn::IfThenElse(hn::RebindMask(d, special), c, result);
       // −0 stays only where all products are −0: softfloat looks at them.
-      const auto negative_zero =
-          hn::And(hn::RebindMask(d, hn::Eq(code, hn::Set(di, sign_mask))),
-                  hn::Eq(result, hn::Zero(d)));
+      const auto negative_zero = hn::And(hn::RebindMask(d, hn::Eq(code, hn::Set(di, sign_mask))),
+                                         hn::Eq(result, hn::Zero(d)));
       result = hn::Or(result, hn::VecFromMask(d, negative_zero));
     }
     if constexpr (kKind == BlockKind::wide) {
@@ -434,8 +433,7 @@ class TruncatedTile {
   static FloatVector bad_columns(ByteVector largest) {
     const ByteTag d8;
     const IntTag di;
-    const ByteVector limit =
-        hn::Set(d8, static_cast<std::uint8_t>(largest_lane_exponent + bias));
+    const ByteVector limit = hn::Set(d8, static_cast<std::uint8_t>(largest_lane_exponent + bias));
     const IntVector above = hn::BitCast(di, hn::SaturatedSub(largest, limit));
     return hn::BitCast(FloatTag(), hn::VecFromMask(di, hn::Ne(above, hn::Zero(di))));
   }
