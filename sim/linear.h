@@ -52,7 +52,7 @@ struct LinearRule {
 /// How the terms of one sum are shared among thread blocks.
 enum class SplitKind : std::uint8_t {
   none,
-  fixed,  ///< into SplitPolicy::splits
+  fixed,  ///< into LinearSplit::splits
   /// Into as many as fill the multiprocessors best: 1 where the tiles alone keep 4 of 5 of them
   /// busy; otherwise the smallest number whose share of busy multiprocessors over all waves is at
   /// least 85 % of the best, among those that change the tiles of a split.
@@ -65,7 +65,7 @@ enum class SplitReduction : std::uint8_t {
   serial,    ///< each split adds to the output, which is rounded to the output's format every time
 };
 
-struct SplitPolicy {
+struct LinearSplit {
   SplitKind kind = SplitKind::none;
   std::int64_t splits = 1;          ///< fixed: how many; waves: at most
   std::int64_t smallest_tiles = 1;  ///< waves: tiles of K that a split has at least
@@ -80,7 +80,7 @@ struct LinearKernel {
   std::int64_t tile_rows = 128;       ///< output tile of one thread block
   std::int64_t tile_outputs = 128;
   std::int64_t tile_terms = 64;  ///< K of one step of the main loop; splits are multiples of it
-  SplitPolicy split;
+  LinearSplit split;
   /// The bias is added to the rounded result and the sum rounded again; otherwise it is added in
   /// binary32 before the one rounding.
   bool bias_after_rounding = false;
@@ -125,7 +125,7 @@ struct LinearPlan {
 /// The order in which the kernel sums the first outputs: LinearPlan::columns[0].order.
 [[nodiscard]] Result<Order> linear_order(const LinearKernel& kernel, const LinearShape& shape);
 
-/// How many splits SplitPolicy makes: exposed because it decides at which sizes the order changes.
+/// How many splits LinearSplit makes: exposed because it decides at which sizes the order changes.
 [[nodiscard]] std::int64_t split_count(const LinearKernel& kernel, std::int64_t rows,
                                        std::int64_t outputs, std::int64_t terms,
                                        std::int64_t multiprocessors);
