@@ -27,14 +27,14 @@ enum class ExpBase : std::uint8_t { e, two };
 
 /// One row of the table of exp models.
 struct ExpModelRow {
-  std::string_view name;  ///< as printed and parsed: "torch-exp-u20"
+  std::string_view name = {};  ///< as printed and parsed: "torch-exp-u20"
   ExpModel model = ExpModel::correctly_rounded;
   ExpBase base = ExpBase::e;
-  bool bounded = false;     ///< results stand for a set of possible ones, not for exact bits
-  std::string_view source;  ///< document or file
-  std::string_view date;    ///< of the source: a year, a month, or a version
+  bool bounded = false;          ///< results stand for a set of possible ones, not for exact bits
+  std::string_view source = {};  ///< document or file
+  std::string_view date = {};    ///< of the source: a year, a month, or a version
   softfloat::Evidence evidence = softfloat::Evidence::assumed;
-  std::string_view note;  ///< accuracy and what is special
+  std::string_view note = {};  ///< accuracy and what is special
 };
 
 /// Every model, in the order in which they are listed to the user.
@@ -54,8 +54,8 @@ struct ExpModelRow {
 /// cut down to that many fraction bits (toward −infinity); an x with more of them than the table
 /// has must be cut somehow, and a fixed-point unit drops the rest. Results below 2^−126 become +0.
 struct ExpTable {
-  int fraction_bits = 0;          ///< 1 … 24
-  std::span<const float> values;  ///< not owned
+  int fraction_bits = 0;               ///< 1 … 24
+  std::span<const float> values = {};  ///< not owned
 };
 
 /// Makes a table of the values that a file holds and checks them: their number is a power of two
