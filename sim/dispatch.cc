@@ -19,17 +19,16 @@ using softfloat::Evidence;
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 /// One row: a kernel for vectors. Up to 64 rows, one tile high: K is split to fill the device.
-#define KVSIM_LINEAR_CHOICES(device)                                               \
-  std::to_array<LinearChoice>({{{1, 1}, device "-gemv"}, {{2, 64}, device "-splitk"}, \
-                               {{65, unlimited}, device "-gemm"}})
+#define KVSIM_LINEAR_CHOICES(device) \
+  std::to_array<LinearChoice>(       \
+      {{{1, 1}, device "-gemv"}, {{2, 64}, device "-splitk"}, {{65, unlimited}, device "-gemm"}})
 constexpr auto v100_linear = KVSIM_LINEAR_CHOICES("v100");
 constexpr auto a100_linear = KVSIM_LINEAR_CHOICES("a100");
 constexpr auto h100_linear = KVSIM_LINEAR_CHOICES("h100");
 constexpr auto b200_linear = KVSIM_LINEAR_CHOICES("b200");
 constexpr auto mi300_linear = KVSIM_LINEAR_CHOICES("mi300");
 #undef KVSIM_LINEAR_CHOICES
-constexpr auto cpu_linear =
-    std::to_array<LinearChoice>({{{1, unlimited}, "torch-cpu-linear"}});
+constexpr auto cpu_linear = std::to_array<LinearChoice>({{{1, unlimited}, "torch-cpu-linear"}});
 constexpr auto invariant_linear =
     std::to_array<LinearChoice>({{{1, unlimited}, "h100-batch-invariant"}});
 
@@ -54,7 +53,7 @@ constexpr Dispatch gpu(std::string_view name, std::string_view description,
           .silu = "gpu-silu",
           .gelu = "gpu-gelu",
           .gelu_tanh = "gpu-gelu-tanh",
-          .residual = "residual",
+          .residual = "storage-residual",
           .source = assumed_linear};
 }
 
@@ -86,7 +85,7 @@ constexpr Dispatch cpu() {
           .silu = "torch-cpu-silu",
           .gelu = "torch-cpu-gelu",
           .gelu_tanh = "torch-cpu-gelu-tanh",
-          .residual = "residual",
+          .residual = "storage-residual",
           .source = "PyTorch 2.11.0 from PyPI, AMD Zen 4: revealed and replayed, 2026",
           .evidence = Evidence::measured};
 }
@@ -139,10 +138,10 @@ Result<const Dispatch*> find_dispatch(std::string_view name) {
     if (row.name == name) return &row;
   }
   const std::string_view near = softfloat::nearest(name, names);
-  return Error{ErrorKind::usage,
-               fmt::format("dispatch '{}'; accepted: {}{}", name.substr(0, 64),
-                           fmt::join(names, ", "),
-                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near))};
+  return Error{
+      ErrorKind::usage,
+      fmt::format("dispatch '{}'; accepted: {}{}", name.substr(0, 64), fmt::join(names, ", "),
+                  near.empty() ? "" : fmt::format(" (did you mean {}?)", near))};
 }
 
 Result<const LinearKernel*> linear_kernel_for(const Dispatch& dispatch, std::int64_t row_count) {
