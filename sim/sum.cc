@@ -32,11 +32,12 @@ using softfloat::Rounded;
 
 constexpr std::array<std::string_view, 3> product_names = {"rounded", "fused", "exact"};
 
-/// Whether every number of `f`, infinities and NaN included, is one of `wide`; −0 may become +0.
+/// Whether everything that `f` can hold, −0, infinities and NaN included, is there in `wide`.
 bool holds(const Format& wide, const Format& f) {
   if (wide == f) return true;
   const auto lowest_bit = [](const Format& x) { return x.emin() - x.trailing_bits(); };
-  return (wide.has_sign || !f.has_sign) && wide.has_zero() && f.precision <= wide.precision &&
+  return (wide.has_sign || !f.has_sign) && wide.has_zero() &&
+         (wide.has_negative_zero() || !f.has_negative_zero()) && f.precision <= wide.precision &&
          lowest_bit(f) >= lowest_bit(wide) &&
          softfloat::to_double(f, f.max_finite()) <= softfloat::to_double(wide, wide.max_finite()) &&
          (wide.has_infinity() || !f.has_infinity()) && (wide.has_nan() || !f.has_nan());

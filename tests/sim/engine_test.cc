@@ -69,22 +69,38 @@ std::string permutation_of(Random& random, std::int64_t n) {
   return text + ")";
 }
 
-std::string random_order(Random& random, std::int64_t n) {
+/// Now and then merge=, partials= and running= with formats that the accumulator holds.
+std::string random_merging(Random& random, const Format& accumulator) {
+  const std::vector<std::string> merges{"", ",merge=reverse", ",merge=pairwise", ",merge=halving",
+                                        ",merge=butterfly"};
+  std::string text = random.pick(merges);
+  for (const char* key : {",partials=", ",running="}) {
+    if (random.below(3) != 0) continue;
+    const Format format = random.pick(lane_formats());
+    const Order order{{{.kind = OrderKind::split, .size = 1, .partials = format}}};
+    if (!check_formats(order, accumulator, accumulator)) continue;
+    text += key + std::string(softfloat::format_name(format));
+  }
+  return text;
+}
+
+std::string random_order(Random& random, std::int64_t n, const Format& accumulator) {
   const auto number = [&](std::int64_t high) { return std::to_string(random.from(1, high)); };
   const std::vector<std::string> leaves{
-      "sequential", "sequential(init=zero)", "pairwise", "halving", "reverse",
-      "exact",      "pairwise(init=zero)"};
-  const std::vector<std::string> joins{"", ",join=halving", ",join=sequential"};
+      "sequential", "sequential(init=zero)", "pairwise",       "halving",         "reverse",
+      "exact",      "pairwise(init=zero)",   "numpy-pairwise", "torch-cascade(4)"};
+  const std::vector<std::string> joins{"", ",join=halving", ",join=sequential", ",join=butterfly"};
   const std::vector<std::string> tails{"", ",tail=scalar", ",tail=scalar-first", ",init=zero"};
   std::string text;
   if (n > 0 && n < 40 && random.below(4) == 0) text = permutation_of(random, n) + "/";
   for (std::int64_t depth = random.below(3); depth > 0; --depth) {
     switch (random.below(4)) {
       case 0:
-        text += "blocks(" + number(40) + ")/";
+        text += "blocks(" + number(40) + random_merging(random, accumulator) + ")/";
         break;
       case 1:
-        text += "split(" + number(9) + ")/";
+        text += "split(" + number(9) + ",multiple=" + number(4) +
+                random_merging(random, accumulator) + ")/";
         break;
       case 2:
         text += "reverse/";
@@ -145,7 +161,7 @@ struct Case {
 Case make_case(Random& random, const Format& input, const Format& accumulator, Product product,
                std::int64_t terms, std::int64_t columns, Taste taste) {
   Case c;
-  const std::string order = random_order(random, terms);
+  const std::string order = random_order(random, terms, accumulator);
   const Result<Order> parsed = parse_order(order);
   EXPECT_TRUE(parsed.has_value()) << order;
   c.problem = {.order = *parsed,
@@ -357,6 +373,7 @@ TEST(Engine, RunningBoundHolds) {
         if (bound[j] > 0) largest_ratio = std::max(largest_ratio, error / bound[j]);
         // Each partial sum is at most the sum of magnitudes, but for its own roundings.
         if (accumulator.precision < 8 || taste != Taste::ordinary) continue;
+        if (!rounds_to_accumulator_only(c.problem.order)) continue;
         const double u = std::ldexp(1.0, -accumulator.precision);
         const double levels = static_cast<double>(height(c.problem.order, c.problem.terms)) + 2;
         ASSERT_LE(bound[j], 1.5 * levels * u * magnitude_of(c, column) + 1e-30 +
@@ -367,6 +384,27 @@ TEST(Engine, RunningBoundHolds) {
     }
   });
   EXPECT_GT(largest_ratio, 0.5);  // one rounding half an ulp off comes close to its bound
+}
+
+// Rounding 1 + 2^−9 to bfloat16 gives 1: the bound covers that 2^−9, and is not much more than the
+// 2^−8 that the roundoff of bfloat16 allows.
+TEST(Engine, BoundCoversRoundingToAnotherFormat) {
+  const std::vector<float> b{1.0F, 0x1p-9F};
+  const ColumnsProblem problem{.order = *parse_order("split(1,partials=bfloat16)"),
+                               .input = softfloat::binary32,
+                               .accumulator = softfloat::binary32,
+                               .terms = 2,
+                               .columns = 1,
+                               .stride = 1,
+                               .b = b.data()};
+  for (const SimdLevel level : list_simd_levels()) {
+    std::vector<float> out(1);
+    std::vector<double> bound(1);
+    ASSERT_TRUE(sum_columns(problem, out, bound, {.level = level}).has_value());
+    EXPECT_EQ(out[0], 1.0F);
+    EXPECT_GE(bound[0], 0x1p-9);
+    EXPECT_LE(bound[0], 0x1.01p-8);
+  }
 }
 
 TEST(Engine, BoundIsInfiniteWhereAFormatMaySaturate) {
@@ -467,6 +505,8 @@ TEST(EngineErrors, NameTheThing) {
   bad.columns = 1;
   EXPECT_NE(message(bad).find("2 results for 1 columns"), std::string::npos);
   bad = good;
+  bad.order = *parse_order("blocks(2)/mma(h100.f16.f32)");
+  EXPECT_NE(message(bad).find("take no matrix unit"), std::string::npos);
   bad.order = *parse_order("perm(0,1,2)");
   EXPECT_NE(message(bad), "no error");
   EXPECT_NE(message(good, {.threads = 0}).find("0 threads"), std::string::npos);

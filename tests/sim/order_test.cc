@@ -16,49 +16,11 @@
 #include <vector>
 
 #include "sim/order_walk.h"
-#include "softfloat/formats.h"
+#include "tests/sim/order_drawing.h"
 #include "tests/sim/order_oracle.h"
 
 namespace kvsim {
 namespace {
-
-/// Draws the tree that walk() describes: terms by number, +0 as z.
-struct DrawOps {
-  using Value = std::string;
-
-  Value zero() const { return "z"; }
-  Value first(std::int64_t i) const { return std::to_string(i); }
-  Value add_term(const Value& total, std::int64_t i) const {
-    return "(" + total + "+" + std::to_string(i) + ")";
-  }
-  Value add(const Value& left, const Value& right) const { return "(" + left + "+" + right + ")"; }
-  Value exact(const OrderRange& range, bool from_zero) const {
-    std::string terms = from_zero ? "z" : "";
-    for (std::int64_t k = 0; k < range.count; ++k) {
-      terms += (terms.empty() ? "" : ",") + std::to_string(range.at(k));
-    }
-    return "exact(" + terms + ")";
-  }
-  Value unit(const OrderRange& range, const OrderItem&) const {
-    std::string terms;
-    for (std::int64_t k = 0; k < range.count; ++k) {
-      terms += (terms.empty() ? "" : ",") + std::to_string(range.at(k));
-    }
-    return "mma(" + terms + ")";
-  }
-  Value round_to(const Value& total, const softfloat::Format& format) const {
-    return std::string(softfloat::format_name(format)) + "(" + total + ")";
-  }
-};
-
-std::string draw(const std::string& text, std::int64_t n) {
-  const Result<Order> order = parse_order(text);
-  if (!order) return order.error().message;
-  const Result<bool> fits = check_length(*order, n);
-  if (!fits) return fits.error().message;
-  DrawOps ops;
-  return walk(*order, n, ops);
-}
 
 struct DrawnTree {
   std::string_view order;
@@ -152,6 +114,41 @@ constexpr DrawnTree drawn_trees[] = {
     {"split(2)/lanes(2,1)", 8, "(((0+2)+(1+3))+((4+6)+(5+7)))"},
     {"split(2)/blocks(2)/reverse", 8, "(((1+0)+(3+2))+((5+4)+(7+6)))"},
     {"reverse/split(2)/halving", 6, "(((5+3)+4)+((2+0)+1))"},
+    // Absent partners are skipped; the width stays 4, and 8 for six lanes.
+    {"lanes(4,1,join=butterfly)", 4, "((0+2)+(1+3))"},
+    {"lanes(4,1,join=butterfly)", 3, "((0+2)+1)"},
+    {"lanes(4,1,join=butterfly)", 2, "(0+1)"},
+    {"lanes(4,1,join=butterfly)", 9, "((((0+4)+8)+(2+6))+((1+5)+(3+7)))"},
+    {"lanes(6,1,join=butterfly)", 6, "(((0+4)+2)+((1+5)+3))"},
+    {"lanes(8,1,join=butterfly)", 8, "(((0+4)+(2+6))+((1+5)+(3+7)))"},
+    {"lanes(8,1,join=butterfly)", 5, "(((0+4)+2)+(1+3))"},
+    {"lanes(2,1,join=butterfly,tail=scalar)", 3, "((0+1)+2)"},
+    {"blocks(2,merge=reverse)", 5, "((4+(2+3))+(0+1))"},
+    {"blocks(2,merge=reverse,init=zero)", 4, "((z+(2+3))+(0+1))"},
+    {"blocks(2,merge=pairwise)", 6, "(((0+1)+(2+3))+(4+5))"},
+    {"blocks(1,merge=halving)", 5, "(((0+3)+2)+(1+4))"},
+    {"blocks(1,merge=halving,init=zero)", 2, "(z+(0+1))"},
+    {"blocks(1,merge=butterfly)", 5, "(((0+4)+2)+(1+3))"},  // 5 blocks: width 8
+    {"split(4,merge=butterfly)", 4, "((0+2)+(1+3))"},
+    {"split(4,merge=butterfly)", 2, "(0+1)"},  // parts 2 and 3 are absent
+    {"split(6,merge=butterfly)", 5, "(((0+4)+2)+(1+3))"},
+    {"split(3,multiple=2)", 9, "(((((0+1)+2)+3)+(((4+5)+6)+7))+8)"},
+    {"split(2,multiple=8)", 5, "((((0+1)+2)+3)+4)"},
+    {"split(2,partials=bf16)", 3, "(bfloat16((0+1))+bfloat16(2))"},
+    {"split(2,running=bf16)", 3, "bfloat16((bfloat16((0+1))+2))"},
+    {"split(1,running=bf16)", 2, "bfloat16((0+1))"},
+    {"split(2,partials=fp16,running=bf16)", 2, "bfloat16((bfloat16(binary16(0))+binary16(1)))"},
+    {"split(2,running=bf16,init=zero)", 2, "bfloat16((bfloat16((z+0))+1))"},
+    {"split(4,merge=pairwise,running=bf16)", 4, "bfloat16((bfloat16((0+1))+bfloat16((2+3))))"},
+    {"split(1,merge=pairwise,running=bf16)", 2, "(0+1)"},  // no merge
+    {"split(2,merge=reverse,partials=bf16)/exact", 4,
+     "(bfloat16(exact(2,3))+bfloat16(exact(0,1)))"},
+    {"split(2)/split(2,partials=bf16)", 4, "((bfloat16(0)+bfloat16(1))+(bfloat16(2)+bfloat16(3)))"},
+    {"mma(v100.f16.f32)", 3, "mma(0,1,2)"},
+    {"split(2)/mma(v100.f16.f32)", 5, "(mma(0,1,2)+mma(3,4))"},
+    {"lanes(2,1)/mma(v100.f16.f32)", 5, "(mma(0,2,4)+mma(1,3))"},
+    {"perm(2,0,1)/mma(v100.f16.f32)", 3, "mma(2,0,1)"},
+    {"lanes(2,1,init=zero)/mma(v100.f16.f32)", 2, "((z+mma(0))+(z+mma(1)))"},
 };
 
 TEST(Order, HandDrawnTrees) {
