@@ -16,75 +16,20 @@
 
 #include "sim/engine/simd_level.h"
 #include "sim/philox.h"
-#include "tests/sim/elementary_oracle.h"
+#include "tests/sim/exp_plain.h"
 
 namespace kvsim {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
+using oracle::infinity;
+using oracle::plain_fa4;
+using oracle::plain_sleef_u10;
+using oracle::plain_torch_exp_u20;
+using oracle::plain_torch_fexp_u20;
+using oracle::quiet_nan;
+using oracle::rounded_exp;
+using oracle::rounded_exp2;
 
-// The recipes once more, one float at a time, with the C library's fma: what the lanes must give.
-
-float plain_torch_exp_u20(float x) {
-  if (x < -0x1.5d58ap+6F) return 0;
-  if (!(x < 0x1.62e43p+6F)) x = 0x1.62e43p+6F;
-  const float n = std::floor(std::fma(x, 1.44269504F, 0.5F));
-  const float r = std::fma(-n, 0.693147181F, x);
-  float sum = 0.00828929059F;
-  for (const float c : {0.0418978221F, 0.166676521F, 0.499991506F, 0.999999701F, 1.0F})
-    sum = std::fma(r, sum, c);
-  // The code of 2^(n − 1) is zero for n = −126.
-  const float power = n == -126 ? 0.0F : std::ldexp(1.0F, static_cast<int>(n) - 1);
-  return sum * power * 2;
-}
-
-float plain_torch_fexp_u20(float x) {
-  if (std::isnan(x)) return -0.0F;
-  if (x < -0x1.5d58ap+6F) return 0;
-  if (x > 0x1.62e43p+6F) return infinity;
-  const float y = x * 1.44269504F;
-  const float fraction = y - std::floor(y);
-  float p = -0.079204240219773236F;
-  for (const float c : {-0.22433836478672356F, 0.30354260500649682F, 0.00010703434948458272F})
-    p = std::fma(fraction, p, c);
-  const float code = std::fma(8388608.0F, y - p, 127 * 8388608.0F);
-  return std::bit_cast<float>(static_cast<std::int32_t>(code));
-}
-
-float plain_sleef_u10(float x) {
-  if (std::isnan(x)) return quiet_nan;
-  if (x < -104) return 0;
-  if (x > 100) return infinity;
-  const float n = std::nearbyint(x * 1.44269504F);
-  const float s = std::fma(n, -1.428606765330187045e-06F, std::fma(n, -0.693145751953125F, x));
-  float u = 0.000198527617612853646278381F;
-  for (const float c : {0.00139304355252534151077271F, 0.00833336077630519866943359F,
-                        0.0416664853692054748535156F, 0.166666671633720397949219F, 0.5F})
-    u = std::fma(u, s, c);
-  return std::ldexp(1 + std::fma(s * s, u, s),
-                    static_cast<int>(n));  // rounds once, as the two steps
-}
-
-float plain_fa4(float x) {
-  if (!(x > -127)) x = -127;  // NaN too
-  if (x > 0x1p20F) x = 0x1p20F;
-  const float fraction = x - std::floor(x);
-  float p = 0.077119089663028717041015625F;
-  for (const float c : {0.227564394474029541015625F, 0.695146143436431884765625F, 1.0F})
-    p = std::fma(p, fraction, c);
-  const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(std::floor(x)));
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (exponent << 23));
-}
-
-float rounded_exp(float x) {
-  oracle::Binary32Range mpfr;
-  return std::bit_cast<float>(mpfr.round({"exp", nullptr, mpfr_exp}, x));
-}
-float rounded_exp2(float x) {
-  oracle::Binary32Range mpfr;
-  return std::bit_cast<float>(mpfr.round({"exp2", nullptr, mpfr_exp2}, x));
-}
 float flushed_exp2(float x) {
   const float result = rounded_exp2(x);
   return result < 0x1p-126F ? 0.0F : result;
