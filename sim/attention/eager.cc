@@ -2,16 +2,15 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "sim/attention/families.h"
 #include "sim/attention/product_sum.h"
+#include "sim/attention/task_errors.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
-#include "sim/parallel.h"
 
 namespace kvsim::attention {
 namespace {
@@ -201,15 +200,10 @@ Result<bool> run_eager(const Run& run, AttentionResult& result) {
       tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
     }
   }
-  std::vector<std::optional<Error>> errors(tiles.size());
-  parallel_for(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
-               [&](std::int64_t i) {
-                 const Result<bool> done = eager.run_tile(tiles[index(i)], result.out);
-                 if (!done) errors[index(i)] = done.error();
-               });
-  for (const std::optional<Error>& error : errors) {
-    if (error) return *error;
-  }
+  const Result<bool> done =
+      run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
+                [&](std::int64_t i) { return eager.run_tile(tiles[index(i)], result.out); });
+  if (!done) return done;
   result.lse.clear();
   result.block_columns = shape.kv_len;
   result.exp_bounded = run.kernel.eager->exp == SoftmaxExp::gpu;

@@ -13,7 +13,9 @@ std::span<const AttentionKernel> attention_kernels() {
   static const std::vector<AttentionKernel> all = [] {
     std::vector<AttentionKernel> kernels;
     for (const std::span<const AttentionKernel> rows :
-         {attention::eager_rows(), attention::flash_attention_rows()}) {
+         {attention::eager_rows(), attention::flash_attention_rows(), attention::flashinfer_rows(),
+          attention::triton_rows(), attention::paged_rows(), attention::torch_cpu_rows(),
+          attention::llama_rows()}) {
       kernels.insert(kernels.end(), rows.begin(), rows.end());
     }
     return kernels;

@@ -106,7 +106,7 @@ struct TileRule {
   float maximum_offset = 0;            ///< added to scores before they enter the maximum
   float flush_below = 0;               ///< p and r are 0 where x is below this; 0: nowhere
   RowSumRule row_sum = RowSumRule::quad;
-  SplitRule split;
+  SplitRule split = {};
   SplitMerge merge = SplitMerge::log_sum_weights;
   bool always_split_tile = false;   ///< the split tile serves where nothing is split, too
   bool operands_in_half = false;    ///< q, k, v and P are converted to binary16

@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "sim/attention/merge.h"
 #include "sim/attention/product_sum.h"
 #include "sim/attention/splits.h"
+#include "sim/attention/task_errors.h"
 #include "sim/attention/tile_steps.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
@@ -357,22 +357,15 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   const bool merges = plan.splits > 1;
   std::vector<float> split_outputs(merges ? outputs * index(splits) : 0);
   std::vector<float> split_log_sums(merges ? rows * index(splits) : 0, no_score);
-  std::vector<std::optional<Error>> errors(tasks.size());
-  parallel_for(static_cast<std::int64_t>(tasks.size()), run.options.engine.threads,
-               [&](std::int64_t i) {
-                 const TileTask& task = tasks[index(i)];
-                 SplitStore store{result.out, result.lse};
-                 if (merges) {
-                   const auto s = index(task.split);
-                   store = {std::span(split_outputs).subspan(s * outputs, outputs),
-                            std::span(split_log_sums).subspan(s * rows, rows)};
-                 }
-                 const Result<bool> done = tiles.run_tile(task, store);
-                 if (!done) errors[index(i)] = done.error();
-               });
-  for (const std::optional<Error>& error : errors) {
-    if (error) return *error;
-  }
+  const Result<bool> done = run_tasks(
+      static_cast<std::int64_t>(tasks.size()), run.options.engine.threads, [&](std::int64_t i) {
+        const TileTask& task = tasks[index(i)];
+        if (!merges) return tiles.run_tile(task, {result.out, result.lse});
+        const auto s = index(task.split);
+        return tiles.run_tile(task, {std::span(split_outputs).subspan(s * outputs, outputs),
+                                     std::span(split_log_sums).subspan(s * rows, rows)});
+      });
+  if (!done) return done;
   if (merges) {
     const bool states = run.kernel.tiles->merge == SplitMerge::serial_states;
     const ExpFunction merge_exp = states ? gpu_exp2(run) : gpu_exp_base_e(run, true);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sim/attention/families.h"
+#include "sim/attention/product_sum.h"
+#include "sim/attention/task_errors.h"
+#include "sim/attention/tile_steps.h"
+#include "sim/attention/vector_steps.h"
+#include "sim/attention/visible_keys.h"
+#include "sim/elementary.h"
+#include "softfloat/formats.h"
+
+namespace kvsim::attention {
+namespace {
+
+constexpr float no_score = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t elements_of_a_step = 32;  // 4 accumulators of 8 lanes
+constexpr std::int64_t fewest_keys_to_split = 512;
+constexpr std::int64_t most_scores_of_a_tile = std::int64_t{1} << 20;
+
+/// The queries first … first + count − 1 of all heads that share one K/V head.
+struct Tile {
+  std::int64_t kv_head = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+/// Running maximum, sum and outputs of one row over some keys.
+struct State {
+  float maximum = no_score;
+  float sum = 0;
+  std::vector<float> o;
+};
+
+/// Element k of a row whose whole steps are permuted so that joining lanes half as far apart each
+/// time is what the AVX2 code does: accumulators 2, then 1 apart, lanes 4, then 1, then 2 apart.
+std::int64_t element(std::int64_t k) {
+  return k / 4 * 4 + (k % 4 == 1 ? 2 : k % 4 == 2 ? 1 : k % 4);
+}
+
+class LlamaCpu {
+ public:
+  explicit LlamaCpu(const Run& run)
+      : run_(run),
+        exponents_(Exponents::make(ExponentFold::natural, run.scale, run.problem.mask.soft_cap)),
+        level_(run.options.engine.level) {}
+
+  Result<bool> run_tile(const Tile& tile, std::span<float> out) const {
+    const AttentionShape& shape = run_.shape();
+    const Result<std::vector<float>> scores = scores_of(tile);
+    if (!scores) return scores.error();
+    for (std::int64_t row = 0; row < tile.count * shape.group(); ++row) {
+      const std::span<const float> own =
+          std::span(scores.value()).subspan(index(row * shape.kv_len), index(shape.kv_len));
+      const KeyRange seen =
+          visible_keys(shape, run_.problem.mask, tile.first + row / shape.group());
+      const std::int64_t length = keys_of_a_chunk();
+      State state;
+      for (std::int64_t first = 0; first < shape.kv_len; first += length) {
+        const KeyRange keys = intersect(seen, {first, first + length});
+        if (!keys.empty()) merge(run_keys(tile.kv_head, keys, own), state);
+      }
+      if (state.o.empty()) continue;  // sees no key: +0
+      multiply_by(state.o, 1 / state.sum);
+      std::copy(state.o.begin(), state.o.end(), out.begin() + row_of(tile, row) * shape.head_dim);
+    }
+    return true;
+  }
+
+  /// Keys that one thread takes: all, unless one query's are split.
+  [[nodiscard]] std::int64_t keys_of_a_chunk() const {
+    const AttentionShape& shape = run_.shape();
+    const std::int64_t threads = run_.problem.launch.cpu_threads;
+    if (shape.query_len > 1 || shape.kv_len < fewest_keys_to_split) return shape.kv_len;
+    return (shape.kv_len + threads - 1) / threads;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t row_of(const Tile& tile, std::int64_t row) const {
+    const std::int64_t group = run_.shape().group();
+    return run_.row_of(tile.kv_head * group + row % group, tile.first + row / group);
+  }
+
+  /// [rows][kv_len], scaled: whole steps of 32 elements on the engine, the rest in binary64.
+  [[nodiscard]] Result<std::vector<float>> scores_of(const Tile& tile) const {
+    const AttentionShape& shape = run_.shape();
+    const std::int64_t dim = shape.head_dim;
+    const std::int64_t whole = dim / elements_of_a_step * elements_of_a_step;
+    const std::int64_t rows = tile.count * shape.group();
+    const float* const keys = run_.keys(tile.kv_head);
+    const Result<ProductSum> sum =
+        ProductSum::parse("lanes(32,1,join=butterfly)", Product::fused, run_.problem.storage);
+    if (!sum) return sum.error();
+    std::vector<float> q(index(rows * dim));
+    std::vector<float> a(index(rows * whole));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::copy_n(run_.problem.q + row_of(tile, row) * dim, dim, q.data() + row * dim);
+      for (std::int64_t k = 0; k < whole; ++k) {
+        a[index(row * whole + k)] = q[index(row * dim + element(k))];
+      }
+    }
+    std::vector<float> b(index(whole * shape.kv_len));
+    for (std::int64_t j = 0; j < shape.kv_len; ++j) {
+      for (std::int64_t k = 0; k < whole; ++k) {
+        b[index(k * shape.kv_len + j)] = keys[j * dim + element(k)];
+      }
+    }
+    std::vector<float> scores(index(rows * shape.kv_len));
+    const Result<bool> done =
+        sum.value().multiply({.rows = rows,
+                              .terms = whole,
+                              .columns = shape.kv_len,
+                              .a = a.data(),
+                              .a_stride = whole,
+                              .b = b.data(),
+                              .b_stride = shape.kv_len},
+                             scores.data(), shape.kv_len, run_.engine_of_one());
+    if (!done) return done.error();
+    for (std::int64_t row = 0; row < rows && whole < dim; ++row) {
+      for (std::int64_t j = 0; j < shape.kv_len; ++j) {
+        float& score = scores[index(row * shape.kv_len + j)];
+        double rest = score;
+        for (std::int64_t k = whole; k < dim; ++k) {
+          rest += static_cast<double>(q[index(row * dim + k)] * keys[j * dim + k]);
+        }
+        score = static_cast<float>(rest);
+      }
+    }
+    exponents_.finish_scores(scores);
+    return scores;
+  }
+
+  /// Keys one after another.
+  [[nodiscard]] State run_keys(std::int64_t kv_head, const KeyRange& keys,
+                               std::span<const float> scores) const {
+    const std::int64_t dim = run_.shape().head_dim;
+    State state;
+    state.o.resize(index(dim));
+    for (std::int64_t j = keys.begin; j < keys.end; ++j) {
+      const float s = scores[index(j)];
+      float rescale = 1;
+      float weight = 1;
+      if (s > state.maximum) {
+        rescale = exp_f32(state.maximum - s);
+        state.maximum = s;
+        multiply_by(state.o, rescale);
+        round_to_storage(state.o);
+      } else {
+        weight = exp_f32(s - state.maximum);
+      }
+      multiply_add({run_.values(kv_head) + j * dim, index(dim)}, weight, state.o, level_);
+      round_to_storage(state.o);
+      state.sum = std::fma(state.sum, rescale, weight);
+    }
+    return state;
+  }
+
+  /// The next chunk's state is joined to those before it.
+  void merge(State next, State& all) const {
+    if (all.o.empty()) {
+      all = std::move(next);
+      return;
+    }
+    float before = 1;
+    float here = 1;
+    if (next.maximum > all.maximum) {
+      before = exp_f32(all.maximum - next.maximum);
+      all.maximum = next.maximum;
+    } else {
+      here = exp_f32(next.maximum - all.maximum);
+    }
+    multiply_by(next.o, here);
+    multiply_add(all.o, before, next.o, level_);
+    all.o.swap(next.o);
+    all.sum = std::fma(all.sum, before, next.sum * here);
+  }
+
+  void round_to_storage(std::span<float> values) const {
+    static_cast<void>(round_values(run_.problem.storage, values, values, level_));
+  }
+
+  const Run& run_;
+  Exponents exponents_;
+  SimdLevel level_;
+};
+
+}  // namespace
+
+Result<bool> check_llama_cpu(const AttentionKernel& kernel, const AttentionProblem& problem) {
+  constexpr std::int64_t most_cpu_threads = 1024;
+  if (problem.launch.cpu_threads <= most_cpu_threads) return true;
+  return Error{ErrorKind::usage,
+               fmt::format("kernel {} with cpu_threads {}: accepted are 1 to {}", kernel.name,
+                           problem.launch.cpu_threads, most_cpu_threads)};
+}
+
+Result<bool> run_llama_cpu(const Run& run, AttentionResult& result) {
+  const AttentionShape& shape = run.shape();
+  const std::int64_t queries =
+      std::clamp<std::int64_t>(most_scores_of_a_tile / (shape.kv_len * shape.group()), 1,
+                               std::min<std::int64_t>(shape.query_len, 64));
+  std::vector<Tile> tiles;
+  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
+      tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
+    }
+  }
+  const LlamaCpu llama(run);
+  const Result<bool> done =
+      run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
+                [&](std::int64_t i) { return llama.run_tile(tiles[index(i)], result.out); });
+  if (!done) return done;
+  result.lse.clear();
+  result.splits = (shape.kv_len + llama.keys_of_a_chunk() - 1) / llama.keys_of_a_chunk();
+  result.block_columns = shape.kv_len;
+  return true;
+}
+
+}  // namespace kvsim::attention

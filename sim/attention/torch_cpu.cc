@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/attention/families.h"
+#include "sim/attention/product_sum.h"
+#include "sim/attention/task_errors.h"
+#include "sim/attention/tile_steps.h"
+#include "sim/attention/vector_steps.h"
+#include "sim/attention/visible_keys.h"
+#include "sim/elementary.h"
+#include "softfloat/formats.h"
+
+namespace kvsim::attention {
+namespace {
+
+constexpr float no_score = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t keys_of_a_block = 512;
+constexpr std::int64_t vector_lanes = 16;  // AVX-512
+constexpr std::int64_t terms_of_a_pass = 192;
+constexpr std::int64_t fewest_rows = 4;  // of a product in passes of fused multiply-adds
+constexpr std::int64_t fewest_columns = 12;
+
+std::int64_t queries_of_a_block(std::int64_t query_len) {
+  return query_len >= 768 ? 256 : query_len >= 192 ? 64 : 32;
+}
+
+bool in_passes(std::int64_t rows, std::int64_t columns) {
+  return rows >= fewest_rows && columns >= fewest_columns;
+}
+
+/// Terms that a product over `terms` takes before it stores its sums.
+std::int64_t pass_length(std::int64_t terms) {
+  return terms > terms_of_a_pass && terms < 2 * terms_of_a_pass ? terms / 2 : terms_of_a_pass;
+}
+
+/// The queries first … first + count − 1 of all heads that share one K/V head.
+struct Tile {
+  std::int64_t kv_head = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+class TorchCpu {
+ public:
+  explicit TorchCpu(const Run& run)
+      : run_(run),
+        exponents_(Exponents::make(ExponentFold::natural, run.scale, run.problem.mask.soft_cap)),
+        vector_exp_(run.problem.storage == softfloat::binary32 ? ExpModel::torch_exp_u20
+                                                               : ExpModel::torch_fexp_u20),
+        level_(run.options.engine.level) {}
+
+  Result<bool> run_tile(const Tile& tile, AttentionResult& result) const;
+
+ private:
+  struct State {
+    std::int64_t rows = 0;
+    std::vector<float> q, o, p, maximum, sum, part;
+    std::vector<char> started;
+  };
+
+  [[nodiscard]] std::int64_t row_of(const Tile& tile, std::int64_t row) const {
+    const std::int64_t group = run_.shape().group();
+    return run_.row_of(tile.kv_head * group + row % group, tile.first + row / group);
+  }
+  Result<bool> run_block(const Tile& tile, const KeyRange& block, State& state) const;
+  void softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p, State& state) const;
+  [[nodiscard]] float exponentials(std::span<float> x) const;
+  Result<bool> add_values(const Tile& tile, const KeyRange& block, State& state) const;
+
+  const Run& run_;
+  Exponents exponents_;
+  ExpFunction vector_exp_;
+  SimdLevel level_;
+};
+
+Result<bool> TorchCpu::run_tile(const Tile& tile, AttentionResult& result) const {
+  const AttentionShape& shape = run_.shape();
+  const std::int64_t dim = shape.head_dim;
+  State state;
+  state.rows = tile.count * shape.group();
+  state.q.resize(index(state.rows * dim));
+  state.o.resize(index(state.rows * dim));
+  state.part.resize(index(state.rows * dim));
+  state.p.resize(index(state.rows * keys_of_a_block));
+  state.maximum.assign(index(state.rows), no_score);
+  state.sum.resize(index(state.rows));
+  state.started.resize(index(state.rows));
+  for (std::int64_t row = 0; row < state.rows; ++row) {
+    std::copy_n(run_.problem.q + row_of(tile, row) * dim, dim, state.q.data() + row * dim);
+  }
+  const KeyRange first = visible_keys(shape, run_.problem.mask, tile.first);
+  const KeyRange last = visible_keys(shape, run_.problem.mask, tile.first + tile.count - 1);
+  for (std::int64_t begin = 0; begin < shape.kv_len; begin += keys_of_a_block) {
+    const KeyRange block{begin, std::min(begin + keys_of_a_block, shape.kv_len)};
+    if (block.end <= first.begin || block.begin >= last.end) continue;
+    const Result<bool> done = run_block(tile, block, state);
+    if (!done) return done;
+  }
+  for (std::int64_t row = 0; row < state.rows; ++row) {
+    if (state.started[index(row)] == 0) continue;
+    const std::span<float> o(state.o.data() + row * dim, index(dim));
+    multiply_by(o, 1 / state.sum[index(row)]);
+    static_cast<void>(round_values(run_.problem.storage, o, o, level_));
+    const std::int64_t to = row_of(tile, row);
+    std::copy(o.begin(), o.end(), result.out.begin() + to * dim);
+    result.lse[index(to)] = state.maximum[index(row)] + log_f32(state.sum[index(row)]);
+  }
+  return true;
+}
+
+Result<bool> TorchCpu::run_block(const Tile& tile, const KeyRange& block, State& state) const {
+  const AttentionShape& shape = run_.shape();
+  const std::int64_t keys = block.size();
+  const bool passes = in_passes(tile.count, keys);
+  const std::string order = passes ? fmt::format("blocks({})", pass_length(shape.head_dim))
+                                   : std::string("lanes(4,1,join=butterfly)");
+  const Result<ProductSum> scores =
+      ProductSum::parse(order, passes ? Product::fused : Product::rounded, run_.problem.storage);
+  if (!scores) return scores.error();
+  const Result<bool> done =
+      scores.value().multiply({.rows = state.rows,
+                               .terms = shape.head_dim,
+                               .columns = keys,
+                               .a = state.q.data(),
+                               .a_stride = shape.head_dim,
+                               .b = run_.keys(tile.kv_head) + block.begin * shape.head_dim,
+                               .b_stride = shape.head_dim,
+                               .b_transposed = true},
+                              state.p.data(), keys, run_.engine_of_one());
+  if (!done) return done;
+  for (std::int64_t row = 0; row < state.rows; ++row) {
+    const KeyRange seen =
+        intersect(visible_keys(shape, run_.problem.mask, tile.first + row / shape.group()), block);
+    softmax_row(row, {seen.begin - block.begin, seen.end - block.begin},
+                std::span(state.p).subspan(index(row * keys), index(keys)), state);
+  }
+  const auto p = std::span(state.p).first(index(state.rows * keys));
+  static_cast<void>(round_values(run_.problem.storage, p, p, level_));
+  return add_values(tile, block, state);
+}
+
+void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p,
+                           State& state) const {
+  exponents_.finish_scores(p);
+  for (std::size_t j = 0; j < p.size(); ++j) {
+    const auto key = static_cast<std::int64_t>(j);
+    if (key < seen.begin || key >= seen.end) p[j] = no_score;
+  }
+  float& maximum = state.maximum[index(row)];
+  const float before = maximum;
+  for (const float s : p) maximum = s > maximum ? s : maximum;
+  if (seen.empty() && state.started[index(row)] == 0) {
+    std::ranges::fill(p, 0.0F);  // nothing seen so far: no exponential of −∞ − (−∞)
+    return;
+  }
+  exponents_.subtract(p, maximum);
+  const float block_sum = exponentials(p);
+  const float r = exp_f32(before - maximum);
+  float& sum = state.sum[index(row)];
+  sum = std::fma(r, sum, block_sum);
+  if (state.started[index(row)] != 0) {
+    const std::int64_t dim = run_.shape().head_dim;
+    multiply_by(std::span(state.o).subspan(index(row * dim), index(dim)), r);
+  }
+  state.started[index(row)] = 1;
+}
+
+/// x becomes e^x, by the vector function where a whole vector stands; the sum of them.
+float TorchCpu::exponentials(std::span<float> x) const {
+  const std::size_t whole = x.size() / vector_lanes * vector_lanes;
+  vector_exp_.exp(x.first(whole), x.first(whole), level_);
+  std::array<float, vector_lanes> lanes{};
+  for (std::size_t j = 0; j < whole; ++j) lanes[j % vector_lanes] += x[j];
+  for (std::size_t half = vector_lanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  float sum = lanes[0];
+  for (std::size_t j = whole; j < x.size(); ++j) {
+    x[j] = exp_f32(x[j]);
+    sum += x[j];
+  }
+  return sum;
+}
+
+/// O += P·v, with the sums of each pass added in turn.
+Result<bool> TorchCpu::add_values(const Tile& tile, const KeyRange& block, State& state) const {
+  const std::int64_t dim = run_.shape().head_dim;
+  const std::int64_t keys = block.size();
+  const float* const v = run_.values(tile.kv_head) + block.begin * dim;
+  if (!in_passes(tile.count, dim)) {
+    for (std::int64_t row = 0; row < state.rows; ++row) {
+      float* const o = state.o.data() + row * dim;
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const float p = state.p[index(row * keys + j)];
+        for (std::int64_t d = 0; d < dim; ++d) o[d] += p * v[j * dim + d];
+      }
+    }
+    return true;
+  }
+  const Result<ProductSum> values =
+      ProductSum::parse("sequential", Product::fused, run_.problem.storage);
+  if (!values) return values.error();
+  const std::int64_t length = pass_length(keys);
+  for (std::int64_t first = 0; first < keys; first += length) {
+    const Result<bool> done = values.value().multiply({.rows = state.rows,
+                                                       .terms = std::min(length, keys - first),
+                                                       .columns = dim,
+                                                       .a = state.p.data() + first,
+                                                       .a_stride = keys,
+                                                       .b = v + first * dim,
+                                                       .b_stride = dim},
+                                                      state.part.data(), dim, run_.engine_of_one());
+    if (!done) return done;
+    add_into(state.o, state.part);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<bool> run_torch_cpu(const Run& run, AttentionResult& result) {
+  const AttentionShape& shape = run.shape();
+  const std::int64_t queries = queries_of_a_block(shape.query_len);
+  std::vector<Tile> tiles;
+  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
+      tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
+    }
+  }
+  const TorchCpu torch(run);
+  const Result<bool> done =
+      run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
+                [&](std::int64_t i) { return torch.run_tile(tiles[index(i)], result); });
+  if (!done) return done;
+  result.block_columns = keys_of_a_block;
+  return true;
+}
+
+}  // namespace kvsim::attention
