@@ -45,7 +45,9 @@ constexpr std::array eval_options{
     OptionSpec{
         "--order", "ORDER",
         "dot and sum: sequential (default), reverse, perm(3,0,2,1), pairwise, halving, exact, "
-        "lanes(W,U), blocks(B), split(S); nested outermost first: split(4)/lanes(16,2)"},
+        "lanes(W,U), blocks(B), split(S), mma(UNIT), numpy-pairwise, torch-cascade(W); nested "
+        "outermost first: split(4)/lanes(16,2); options such as split(4,partials=bf16): "
+        "docs/orders.md"},
     OptionSpec{"--product", "NAME",
                "dot: rounded (default: each product to the accumulator's format), fused "
                "(fma, starting from fma(a,b,+0)) or exact (rounded only in the sum)"},

@@ -208,7 +208,8 @@ const Command predict_command{
         "how many elements differ between two orders, and bounds that no input can exceed.\n"
         "Orders: sequential, reverse, perm(3,0,2,1), pairwise, halving, exact, lanes(W,U), "
         "blocks(B),\n"
-        "split(S); nested outermost first: split(4)/lanes(16,2).",
+        "split(S), numpy-pairwise, torch-cascade(W); nested outermost first: "
+        "split(4)/lanes(16,2).",
     .options = predict_options,
     .examples =
         "  kvsim predict --head-dim 256 --gqa 4\n"
