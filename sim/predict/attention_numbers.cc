@@ -35,20 +35,22 @@ AttentionNumbers make_attention_numbers(InputKind kind, std::uint64_t seed,
           as_floats(format, inputs.v)};
 }
 
-AttentionNumbers decode_step(const AttentionNumbers& numbers, std::int64_t query) {
+AttentionNumbers part_of_sequence(const AttentionNumbers& numbers, std::int64_t first,
+                                  std::int64_t last) {
   const AttentionShape& shape = numbers.shape;
-  AttentionNumbers step{shape, {}, {}, {}};
-  step.shape.query_len = 1;
-  step.shape.kv_len = shape.visible_keys(query);
+  AttentionNumbers part{shape, {}, {}, {}};
+  part.shape.query_len = last - first + 1;
+  part.shape.kv_len = shape.visible_keys(last);
   for (std::int64_t head = 0; head < shape.query_heads; ++head) {
-    append(step.q, numbers.q, (head * shape.query_len + query) * shape.head_dim, shape.head_dim);
+    append(part.q, numbers.q, (head * shape.query_len + first) * shape.head_dim,
+           part.shape.query_len * shape.head_dim);
   }
   for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-    const std::int64_t first = head * shape.kv_len * shape.head_dim;
-    append(step.k, numbers.k, first, step.shape.kv_len * shape.head_dim);
-    append(step.v, numbers.v, first, step.shape.kv_len * shape.head_dim);
+    const std::int64_t begin = head * shape.kv_len * shape.head_dim;
+    append(part.k, numbers.k, begin, part.shape.kv_len * shape.head_dim);
+    append(part.v, numbers.v, begin, part.shape.kv_len * shape.head_dim);
   }
-  return step;
+  return part;
 }
 
 AttentionNumbers last_queries(const AttentionNumbers& numbers, std::int64_t queries) {

@@ -33,8 +33,10 @@ struct AttentionLayer {
                                                       const AttentionShape& shape,
                                                       const softfloat::Format& format);
 
-/// The same layer as decoding sees it at query `query`: that query alone, and the keys up to it.
-[[nodiscard]] AttentionNumbers decode_step(const AttentionNumbers& numbers, std::int64_t query);
+/// The queries first … last of the layer, as a call that comes when the cache ends with the last of
+/// them: with the keys up to that one.
+[[nodiscard]] AttentionNumbers part_of_sequence(const AttentionNumbers& numbers, std::int64_t first,
+                                                std::int64_t last);
 
 /// The last `queries` queries, on all keys.
 [[nodiscard]] AttentionNumbers last_queries(const AttentionNumbers& numbers, std::int64_t queries);

@@ -60,7 +60,8 @@ Result<AttentionOutputs> decode_outputs(const AttentionPairOptions& options,
                                         const AttentionNumbers& numbers) {
   AttentionOutputs outputs{{}, start_side(options.on, options.layer)};
   for (std::int64_t i = options.positions; i > 0; --i) {
-    const AttentionNumbers step = decode_step(numbers, numbers.shape.query_len - i);
+    const std::int64_t query = numbers.shape.query_len - i;
+    const AttentionNumbers step = part_of_sequence(numbers, query, query);
     const auto result = run_attention(
         *options.on.kernel, attention_problem(step, options.layer, options.on.launch), options.run);
     if (!result) return result.error();

@@ -29,10 +29,11 @@ TEST(AttentionNumbers, PartsAreThoseOfTheWhole) {
       {10, 11, 12, 20, 21, 22},
       {1, 2, 3, 4},
       {5, 6, 7, 8}};
-  const AttentionNumbers step = decode_step(all, 1);
+  const AttentionNumbers step = part_of_sequence(all, 1, 1);
   EXPECT_EQ(step.q, (std::vector<float>{11, 21}));
   EXPECT_EQ(step.k, (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(step.shape.kv_len, 3);
+  EXPECT_EQ(part_of_sequence(all, 0, 1).q, (std::vector<float>{10, 11, 20, 21}));
   const AttentionNumbers last = last_queries(all, 2);
   EXPECT_EQ(last.q, (std::vector<float>{11, 12, 21, 22}));
   EXPECT_EQ(last.shape.query_len, 2);
