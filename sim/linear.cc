@@ -266,9 +266,12 @@ Result<Order> linear_order(const LinearKernel& kernel, const LinearShape& shape)
 
 Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& problem, float* out,
                           std::int64_t out_stride, const EngineOptions& options) {
+  const auto or_else = [](std::int64_t launched, std::int64_t computed) {
+    return launched == 0 ? computed : launched;
+  };
   const Result<LinearPlan> plan =
-      plan_linear(kernel, {std::max(problem.rows, problem.launch_rows),
-                           std::max(problem.outputs, problem.launch_outputs), problem.terms,
+      plan_linear(kernel, {or_else(problem.launch_rows, problem.rows),
+                           or_else(problem.launch_outputs, problem.outputs), problem.terms,
                            problem.storage, problem.multiprocessors});
   if (!plan) return plan.error();
   for (LinearColumns columns : plan->columns) {

@@ -139,8 +139,9 @@ struct LinearProblem {
   std::int64_t terms = 0;
   softfloat::Format storage;
   std::int64_t multiprocessors = 1;
-  /// The launch that this is a part of: the kernel is chosen for so many rows and outputs, of which
-  /// `rows` and the first `outputs` are computed. 0: as many as are computed.
+  /// What the kernel is chosen for, where it is not `rows` and `outputs`: rows and outputs of the
+  /// launch that each computed row is taken from, of which the first `outputs` are computed. 0: as
+  /// many as are computed.
   std::int64_t launch_rows = 0;
   std::int64_t launch_outputs = 0;
   const float* x = nullptr;  ///< [rows][terms], numbers of `storage`

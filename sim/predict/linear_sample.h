@@ -37,8 +37,8 @@ struct LinearSampleSize {
                                               const LinearSampleSize& size, std::uint64_t seed,
                                               std::uint64_t stream);
 
-/// Rows first … first + count − 1 of a sample, as part of a launch of `launch_rows` rows; outputs
-/// [count][outputs].
+/// Rows first … first + count − 1 of a sample, each as a row of a launch of `launch_rows` rows;
+/// outputs [count][outputs].
 struct LinearCall {
   std::int64_t first = 0;
   std::int64_t count = 1;

@@ -54,8 +54,8 @@ std::array<LayerSize, 4> linear_layers(const DecoderShape& shape) {
   }};
 }
 
-LinearSample make_sample(const ShapeOptions& options, const LayerSize& layer, std::int64_t rows) {
-  const LinearSampleSize size{rows, layer.terms, std::min(options.outputs, layer.outputs),
+LinearSample make_sample(const ShapeOptions& options, const LayerSize& layer) {
+  const LinearSampleSize size{options.rows, layer.terms, std::min(options.outputs, layer.outputs),
                               layer.outputs};
   return make_linear_sample(options.storage, size, options.seed, layer.stream);
 }
@@ -204,26 +204,27 @@ class Shapes {
   /// The linear layers in launches of other numbers of rows.
   Result<bool> linear_by_rows(const char* question, const std::vector<std::int64_t>& sizes) {
     for (const LayerSize& layer : linear_layers(options_.decoder)) {
-      const LinearSample sample = make_sample(options_, layer, 1);
-      const Result<bool> done = classify(
-          {question, layer.name, options_.storage,
-           [&](std::int64_t rows) { return linear_rule(sample, options_.kernels, rows); },
-           [&](std::int64_t rows) {
-             return run_linear(sample, options_.kernels, {0, 1, rows}, options_.run.engine);
-           }},
-          sizes);
+      const LinearSample sample = make_sample(options_, layer);
+      const Result<bool> done =
+          classify({question, layer.name, options_.storage,
+                    [&](std::int64_t rows) { return linear_rule(sample, options_.kernels, rows); },
+                    [&](std::int64_t rows) {
+                      return run_linear(sample, options_.kernels, {0, sample.rows, rows},
+                                        options_.run.engine);
+                    }},
+                   sizes);
       if (!done) return done;
     }
     return true;
   }
 
   Result<bool> terms_by_ranks(const LayerSize& layer, const std::vector<std::int64_t>& sizes) {
-    const LinearSample sample = make_sample(options_, layer, 1);
+    const LinearSample sample = make_sample(options_, layer);
     return classify(
         {"ranks", layer.name, options_.storage,
          [&](std::int64_t ranks) { return linear_rule(sample, options_.kernels, 1, ranks); },
          [&](std::int64_t ranks) {
-           return run_linear_on_ranks(sample, options_.kernels, {0, 1, 1}, ranks,
+           return run_linear_on_ranks(sample, options_.kernels, {0, sample.rows, 1}, ranks,
                                       options_.run.engine);
          }},
         sizes);
@@ -231,7 +232,7 @@ class Shapes {
 
   /// Each rank computes a share of the outputs: only the choice of the kernel can change.
   Result<bool> outputs_by_ranks(const LayerSize& layer, const std::vector<std::int64_t>& sizes) {
-    LinearSample sample = make_sample(options_, layer, 1);
+    LinearSample sample = make_sample(options_, layer);
     const std::int64_t all_outputs = sample.all_outputs;
     const auto on_rank = [&sample, all_outputs](std::int64_t ranks) -> const LinearSample& {
       sample.all_outputs = std::max(sample.outputs, all_outputs / ranks);
@@ -241,7 +242,8 @@ class Shapes {
         {"ranks", layer.name, options_.storage,
          [&](std::int64_t ranks) { return linear_rule(on_rank(ranks), options_.kernels, 1); },
          [&](std::int64_t ranks) {
-           return run_linear(on_rank(ranks), options_.kernels, {0, 1, 1}, options_.run.engine);
+           return run_linear(on_rank(ranks), options_.kernels, {0, sample.rows, 1},
+                             options_.run.engine);
          }},
         sizes);
   }
@@ -287,18 +289,18 @@ class Shapes {
                               rule_of(options_, sequence.shape, options_.launch),
                               compare_vectors(options_.storage, *out, same)});
     for (const LayerSize& layer : linear_layers(options_.decoder)) {
-      const LinearSample sample = make_sample(options_, layer, 1);
+      const LinearSample sample = make_sample(options_, layer);
       auto rule = linear_rule(sample, options_.kernels, last - first + 1);
       if (!rule) return rule.error();
       auto whole_rule = linear_rule(sample, options_.kernels, total);
       if (!whole_rule) return whole_rule.error();
-      const auto of_chunk =
-          run_linear(sample, options_.kernels, {0, 1, last - first + 1}, options_.run.engine);
+      const auto of_chunk = run_linear(sample, options_.kernels, {0, sample.rows, last - first + 1},
+                                       options_.run.engine);
       if (!of_chunk) return of_chunk.error();
       const auto of_whole =
-          run_linear(sample, options_.kernels, {0, 1, total}, options_.run.engine);
+          run_linear(sample, options_.kernels, {0, sample.rows, total}, options_.run.engine);
       if (!of_whole) return of_whole.error();
-      report_.chunks.push_back({question, layer.name, first, last, 1, std::move(*rule),
+      report_.chunks.push_back({question, layer.name, first, last, sample.rows, std::move(*rule),
                                 std::move(*whole_rule),
                                 compare_vectors(options_.storage, *of_chunk, *of_whole)});
     }

@@ -33,8 +33,11 @@ struct ShapeOptions {
   KernelChoice kernels;
   AttentionLaunch launch;
   AttentionMask mask;
-  std::int64_t kv_len = 1;     ///< keys that the compared row sees, where the question does not say
-  std::int64_t outputs = 256;  ///< of each linear layer, the first ones that are computed
+  std::int64_t kv_len = 1;  ///< keys that the compared row sees, where the question does not say
+  /// Rows of different numbers that are put through each linear layer, and the first outputs of it
+  /// that are computed: the more, the rarer the differences that are seen.
+  std::int64_t rows = 8;
+  std::int64_t outputs = 512;
   std::uint64_t seed = 1;
   AttentionOptions run;
 };

@@ -43,7 +43,8 @@ ShapeOptions options(KernelChoice kernels) {
   result.storage = softfloat::binary16;
   result.kernels = std::move(kernels);
   result.kv_len = 300;
-  result.outputs = 64;
+  result.rows = 32;
+  result.outputs = 128;
   return result;
 }
 
@@ -131,10 +132,10 @@ TEST(Projections, RowsAloneDifferOnlyWhereTheKernelDoes) {
   request.hidden = 512;
   request.kv_width = 64;
   request.launch_rows = 512;
-  request.rows = 4;
+  request.rows = 256;
   request.kernels = one_kernel("h100-gemm");
   const ProjectionDifference same = compare_projections(request).value();
-  EXPECT_EQ(same.k.elements, 4 * 64);
+  EXPECT_EQ(same.k.elements, 256 * 64);
   EXPECT_EQ(same.k.differing, 0);
   EXPECT_EQ(same.v.differing, 0);
   EXPECT_EQ(same.one_row_rule, same.all_rows_rule);
