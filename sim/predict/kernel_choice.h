@@ -4,20 +4,30 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 #include "sim/attention/kernel.h"
+#include "sim/dispatch.h"
 #include "sim/linear.h"
+#include "softfloat/result.h"
 
 namespace kvsim {
 
 /// Which kernels a stack uses, by the shape of the work: what predict asks of a dispatch.
 struct KernelChoice {
-  /// The linear kernel for M rows, N outputs and K terms.
-  std::function<const LinearKernel&(std::int64_t rows, std::int64_t outputs, std::int64_t terms)>
-      linear;
-  /// The attention kernel for query_len queries on kv_len keys.
-  std::function<const AttentionKernel&(std::int64_t query_len, std::int64_t kv_len)> attention;
+  /// The linear kernel for so many rows.
+  std::function<const LinearKernel&(std::int64_t rows)> linear;
+  /// The attention kernel for so many queries.
+  std::function<const AttentionKernel&(std::int64_t queries)> attention;
   std::int64_t multiprocessors = 1;
+  std::int64_t attention_splits = 0;  ///< forced number of splits; 0: the kernel's rule
 };
+
+/// The choices of a dispatch whose arithmetic is that of kernels. `on` and `off` name other
+/// attention kernels for one query and for more; empty, "decode" (for `on`) and "prefill" (for
+/// `off`) keep the dispatch's, "decode" and "prefill" crosswise take its other one. Errors (usage):
+/// an unknown name, with the accepted ones; a dispatch without kernels.
+[[nodiscard]] Result<KernelChoice> choose_kernels(const Dispatch& dispatch, std::string_view on,
+                                                  std::string_view off);
 
 }  // namespace kvsim

@@ -45,7 +45,7 @@ Result<std::vector<float>> run_part(const LinearSample& sample, const KernelChoi
   problem.w = sample.w.data() + first_term * sample.outputs;
   problem.w_stride = sample.outputs;
   std::vector<float> out(at(call.count * sample.outputs));
-  const LinearKernel& kernel = kernels.linear(call.launch_rows, sample.all_outputs, terms);
+  const LinearKernel& kernel = kernels.linear(call.launch_rows);
   const Result<bool> done = apply_linear(kernel, problem, out.data(), sample.outputs, engine);
   if (!done) return done.error();
   return out;
@@ -106,7 +106,7 @@ Result<std::vector<float>> run_linear_on_ranks(const LinearSample& sample,
 Result<std::string> linear_rule(const LinearSample& sample, const KernelChoice& kernels,
                                 std::int64_t launch_rows, std::int64_t ranks) {
   const std::int64_t share = sample.terms / ranks;
-  const LinearKernel& kernel = kernels.linear(launch_rows, sample.all_outputs, share);
+  const LinearKernel& kernel = kernels.linear(launch_rows);
   const auto order = linear_order(kernel, launch_shape(sample, kernels, launch_rows, share));
   if (!order) return order.error();
   std::string rule = fmt::format("{}: {}", kernel.name, to_string(*order));

@@ -81,7 +81,7 @@ Result<std::vector<float>> run_queries(const ShapeOptions& options, const Attent
                                        const AttentionLaunch& launch, std::int64_t first,
                                        std::int64_t count) {
   const AttentionShape& shape = numbers.shape;
-  const AttentionKernel& kernel = options.kernels.attention(shape.query_len, shape.kv_len);
+  const AttentionKernel& kernel = options.kernels.attention(shape.query_len);
   const auto result = run_attention(
       kernel, attention_problem(numbers, attention_layer(options), launch), options.run);
   if (!result) return result.error();
@@ -98,8 +98,7 @@ Result<std::vector<float>> run_queries(const ShapeOptions& options, const Attent
 
 std::string rule_of(const ShapeOptions& options, const AttentionShape& shape,
                     const AttentionLaunch& launch) {
-  return attention_rule(options.kernels.attention(shape.query_len, shape.kv_len), shape,
-                        options.mask, launch);
+  return attention_rule(options.kernels.attention(shape.query_len), shape, options.mask, launch);
 }
 
 /// Collects the answers; every function adds some, or returns an error.

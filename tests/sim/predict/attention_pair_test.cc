@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/predict/controls.h"
 #include "sim/predict/grouped_queries.h"
 #include "softfloat/formats.h"
 
@@ -113,6 +114,27 @@ TEST(GroupedQueries, RepeatingHeadsChangesNoBitAndTheKernelHardlyCorrelates) {
   EXPECT_EQ(
       measure_grouped_queries(request, {&grouped, nullptr, nullptr, nullptr}).value().errors.size(),
       1U);
+}
+
+TEST(Controls, WhatMustBeZeroIsAndFloat64IsFarBelowFloat32) {
+  const AttentionShape shape{
+      .query_heads = 4, .kv_heads = 2, .query_len = 200, .kv_len = 200, .head_dim = 64};
+  const AttentionNumbers inputs = numbers(shape);
+  const AttentionPairOptions request = options("h100-fa3", "a100-fa2", 1);
+  const AttentionPair pair = compare_attention(request, inputs).value();
+  const std::vector<ControlResult> controls = run_controls(request, pair, inputs).value();
+  ASSERT_EQ(controls.size(), 5U);
+  for (const ControlResult& control : controls) {
+    EXPECT_TRUE(control.passed()) << control.name;
+    EXPECT_EQ(control.elements, 4 * 64);
+  }
+  EXPECT_TRUE(controls[0].must_be_zero);  // replica
+  EXPECT_TRUE(controls[1].must_be_zero);  // identity
+  EXPECT_TRUE(controls[2].must_be_zero);  // exact accumulator
+  EXPECT_GT(controls[3].relative_l2, 1e-9);
+  EXPECT_LT(controls[3].relative_l2, 1e-6);
+  EXPECT_GT(controls[4].relative_l2, 1e-18);
+  EXPECT_LT(controls[4].relative_l2, 1e-14);
 }
 
 }  // namespace

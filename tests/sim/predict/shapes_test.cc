@@ -16,18 +16,16 @@ using testing::HasSubstr;
 
 /// One row on the vector kernel, more on the matrix kernel; FlashAttention-2 for everything.
 KernelChoice by_rows() {
-  return {[](std::int64_t rows, std::int64_t, std::int64_t) -> const LinearKernel& {
+  return {[](std::int64_t rows) -> const LinearKernel& {
             return *find_linear_kernel(rows == 1 ? "h100-gemv" : "h100-gemm");
           },
-          [](std::int64_t, std::int64_t) -> const AttentionKernel& {
-            return *find_attention_kernel("a100-fa2");
-          },
-          132};
+          [](std::int64_t) -> const AttentionKernel& { return *find_attention_kernel("a100-fa2"); },
+          132, 0};
 }
 
 KernelChoice one_kernel(const char* linear) {
   KernelChoice kernels = by_rows();
-  kernels.linear = [linear](std::int64_t, std::int64_t, std::int64_t) -> const LinearKernel& {
+  kernels.linear = [linear](std::int64_t) -> const LinearKernel& {
     return *find_linear_kernel(linear);
   };
   return kernels;
@@ -144,6 +142,23 @@ TEST(Projections, RowsAloneDifferOnlyWhereTheKernelDoes) {
   EXPECT_GT(other.k.differing, 0);
   EXPECT_LE(other.k.max_absolute, 0.01);
   EXPECT_NE(other.one_row_rule, other.all_rows_rule);
+}
+
+TEST(KernelChoice, FollowsTheDispatchUnlessAKernelIsNamed) {
+  const Dispatch& h100 = **find_dispatch("h100");
+  const KernelChoice plain = choose_kernels(h100, "", "").value();
+  EXPECT_EQ(plain.attention(1).name, h100.attention_decode);
+  EXPECT_EQ(plain.attention(2).name, h100.attention_prefill);
+  EXPECT_EQ(plain.linear(1).name, "h100-gemv");
+  EXPECT_EQ(plain.linear(65).name, "h100-gemm");
+  EXPECT_EQ(plain.multiprocessors, 132);
+  const KernelChoice named = choose_kernels(h100, "a100-fa2", "decode").value();
+  EXPECT_EQ(named.attention(1).name, "a100-fa2");
+  EXPECT_EQ(named.attention(7).name, h100.attention_decode);
+  EXPECT_THAT(choose_kernels(h100, "h100-fa8", "").error().message,
+              HasSubstr("--on is 'h100-fa8'; accepted: decode, prefill"));
+  EXPECT_THAT(choose_kernels(**find_dispatch("exact"), "", "").error().message,
+              HasSubstr("no kernels"));
 }
 
 }  // namespace
