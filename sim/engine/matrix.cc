@@ -8,18 +8,20 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "sim/engine/column_kernel.h"
+#include "sim/engine/lane_plan.h"
 #include "sim/engine/program.h"
+#include "sim/engine/row_kernel.h"
 #include "sim/engine/unit_program.h"
 #include "sim/parallel.h"
 
 namespace kvsim {
 namespace {
 
-constexpr std::int64_t most_threads = 1024;
 constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
@@ -32,6 +34,10 @@ Result<bool> check(const MatrixProblem& problem, std::int64_t out_stride, bool o
   if (problem.rows > 1 && (problem.a_stride < problem.terms || out_stride < problem.columns)) {
     return usage(fmt::format("strides {} of a and {} of the result: must be at least {} and {}",
                              problem.a_stride, out_stride, problem.terms, problem.columns));
+  }
+  if (problem.terms > 1 && problem.b_stride < problem.columns) {
+    return usage(fmt::format("stride {} of b: must be at least the {} columns", problem.b_stride,
+                             problem.columns));
   }
   if (problem.c != nullptr && !on_unit_alone) {
     return usage("an addend: accepted only where the order is one matrix unit");
@@ -70,6 +76,114 @@ Result<bool> sum_on_unit(const MatrixProblem& problem, const MatrixUnit& unit, f
   return true;
 }
 
+/// Row i as sum_columns() takes it.
+ColumnsProblem row_problem(const MatrixProblem& problem, std::int64_t i) {
+  return {.order = problem.order,
+          .product = problem.product,
+          .input = problem.input,
+          .accumulator = problem.accumulator,
+          .terms = problem.terms,
+          .columns = problem.columns,
+          .stride = problem.b_stride,
+          .a = problem.a + i * problem.a_stride,
+          .b = problem.b};
+}
+
+/// The outputs of a problem in lanes: groups of rows that share the loads of b, and what is left
+/// over row by row.
+class RowSums {
+ public:
+  RowSums(const MatrixProblem& problem, float* out, std::int64_t out_stride,
+          const EngineOptions& options)
+      : problem_(problem),
+        out_(out),
+        out_stride_(out_stride),
+        options_(options),
+        program_(engine::compile_order(problem.order, problem.terms)),
+        plan_(engine::plan_lanes(problem.product, problem.input, problem.accumulator, false)),
+        kernel_(engine::row_kernel(options.level)) {
+    for (const softfloat::Format& f : program_.formats) {
+      round_plans_.push_back(engine::plan_rounding(f));
+    }
+  }
+
+  void run() {
+    const std::int64_t grouped = takes_groups() ? problem_.rows / group * group : 0;
+    const std::int64_t panels =
+        grouped == 0 ? 0 : (problem_.columns + kernel_.columns - 1) / kernel_.columns;
+    // A share of the rows for one panel of columns, which stays in the cache.
+    const std::int64_t groups = grouped / group;
+    const std::int64_t shares =
+        std::clamp<std::int64_t>(options_.threads, 1, std::max(groups, one));
+    parallel_for(panels * shares, options_.threads, [&](std::int64_t task) {
+      const std::int64_t column =
+          std::min(task / shares * kernel_.columns, problem_.columns - kernel_.columns);
+      const std::int64_t share = task % shares;
+      sum_groups(share * groups / shares, (share + 1) * groups / shares, column);
+    });
+    parallel_for(problem_.rows - grouped, options_.threads,
+                 [&](std::int64_t i) { sum_row(grouped + i); });
+  }
+
+ private:
+  static constexpr std::int64_t group = engine::rows_per_group;
+  static constexpr std::int64_t one = 1;
+
+  [[nodiscard]] bool takes_groups() const {
+    return kernel_.sum != nullptr && problem_.columns >= kernel_.columns &&
+           std::ranges::none_of(program_.steps, [](const engine::Step& step) {
+             return step.kind == engine::StepKind::exact;
+           });
+  }
+
+  void sum_groups(std::int64_t first, std::int64_t last, std::int64_t column) const {
+    constexpr std::size_t alignment = 64;
+    std::vector<std::byte> memory(
+        engine::row_scratch_bytes * static_cast<std::size_t>(program_.slots) + alignment);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    for (std::int64_t i = first * group; i < last * group; i += group) {
+      float* const results = out_ + i * out_stride_ + column;
+      // Panels may overlap: where threads write the same numbers, each has results of its own.
+      float sums[group * engine::most_row_columns];
+      kernel_.sum({.program = &program_,
+                   .plan = &plan_,
+                   .round_plans = round_plans_.data(),
+                   .a = problem_.a + i * problem_.a_stride,
+                   .a_stride = problem_.a_stride,
+                   .b = problem_.b + column,
+                   .b_stride = problem_.b_stride,
+                   .out = sums,
+                   .out_stride = engine::most_row_columns,
+                   .scratch = memory.data() + (alignment - address % alignment) % alignment});
+      for (std::int64_t r = 0; r < group; ++r) {
+        const std::int64_t done = column % kernel_.columns == 0
+                                      ? 0
+                                      : kernel_.columns - problem_.columns % kernel_.columns;
+        for (std::int64_t j = done; j < kernel_.columns; ++j) {
+          const float x = sums[r * engine::most_row_columns + j];
+          results[r * out_stride_ + j] = std::isnan(x) ? canonical_nan : x;
+        }
+      }
+    }
+  }
+
+  void sum_row(std::int64_t i) const {
+    const std::span<float> results(out_ + i * out_stride_,
+                                   static_cast<std::size_t>(problem_.columns));
+    static_cast<void>(
+        sum_columns(row_problem(problem_, i), results, {}, {.level = options_.level}));
+  }
+
+  const MatrixProblem& problem_;
+  float* out_;
+  std::int64_t out_stride_;
+  const EngineOptions& options_;
+  engine::Program program_;
+  engine::LanePlan plan_;
+  engine::RowKernel kernel_;
+  std::vector<engine::LanePlan> round_plans_;
+};
+
 }  // namespace
 
 Result<bool> sum_matrix(const MatrixProblem& problem, float* out, std::int64_t out_stride,
@@ -79,25 +193,18 @@ Result<bool> sum_matrix(const MatrixProblem& problem, float* out, std::int64_t o
       check(problem, out_stride, unit.has_value() && problem.order.items.size() == 1);
   if (!checked) return checked.error();
   if (unit) return sum_on_unit(problem, *unit, out, out_stride, options);
-  // Row 0 alone tells whether the problem can be: the others differ in their numbers only.
-  const auto sum_row = [&](std::int64_t i, int threads) {
-    const ColumnsProblem row{.order = problem.order,
-                             .product = problem.product,
-                             .input = problem.input,
-                             .accumulator = problem.accumulator,
-                             .terms = problem.terms,
-                             .columns = problem.columns,
-                             .stride = problem.b_stride,
-                             .a = problem.a + i * problem.a_stride,
-                             .b = problem.b};
-    const std::span<float> results(out + i * out_stride, static_cast<std::size_t>(problem.columns));
-    return sum_columns(row, results, {}, {.threads = threads, .level = options.level});
-  };
-  if (problem.rows == 0) return true;
-  const Result<bool> first = sum_row(0, options.threads);
-  if (!first) return first.error();
-  parallel_for(problem.rows - 1, options.threads,
-               [&](std::int64_t i) { static_cast<void>(sum_row(i + 1, 1)); });
+  // No columns: everything is checked and nothing computed.
+  ColumnsProblem probe = row_problem(problem, 0);
+  probe.columns = 0;
+  const Result<bool> possible = sum_columns(probe, {}, {}, options);
+  if (!possible) return possible.error();
+  if (problem.terms > 0) {
+    RowSums(problem, out, out_stride, options).run();
+    return true;
+  }
+  for (std::int64_t i = 0; i < problem.rows; ++i) {
+    std::fill_n(out + i * out_stride, problem.columns, 0.0F);
+  }
   return true;
 }
 
