@@ -105,6 +105,15 @@ class RowSums {
     for (const softfloat::Format& f : program_.formats) {
       round_plans_.push_back(engine::plan_rounding(f));
     }
+    std::int64_t row = 0;
+    bool far = false;
+    for (const engine::Step& step : program_.steps) {
+      b_rows_.push_back(row);
+      if (!takes_terms(step)) continue;
+      row += step.count;
+      far |= step.count > 1 && step.stride != 1;
+    }
+    if (!far || problem.rows < 2 * group) b_rows_.clear();
   }
 
   void run() {
@@ -136,11 +145,31 @@ class RowSums {
            });
   }
 
+  static bool takes_terms(const engine::Step& step) {
+    return step.kind == engine::StepKind::start || step.kind == engine::StepKind::terms;
+  }
+
+  /// The panel of b at `column`, its rows in the order in which the program takes them.
+  [[nodiscard]] std::vector<float> copy_panel(std::int64_t column) const {
+    std::vector<float> panel(static_cast<std::size_t>(problem_.terms * kernel_.columns));
+    float* to = panel.data();
+    for (const engine::Step& step : program_.steps) {
+      if (!takes_terms(step)) continue;
+      for (std::int64_t i = 0; i < step.count; ++i, to += kernel_.columns) {
+        const std::int64_t k = step.first + i * step.stride;
+        std::copy_n(problem_.b + k * problem_.b_stride + column, kernel_.columns, to);
+      }
+    }
+    return panel;
+  }
+
   void sum_groups(std::int64_t first, std::int64_t last, std::int64_t column) const {
     constexpr std::size_t alignment = 64;
     std::vector<std::byte> memory(
         engine::row_scratch_bytes * static_cast<std::size_t>(program_.slots) + alignment);
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    const bool copied = !b_rows_.empty();
+    const std::vector<float> panel = copied ? copy_panel(column) : std::vector<float>();
     for (std::int64_t i = first * group; i < last * group; i += group) {
       float* const results = out_ + i * out_stride_ + column;
       // Panels may overlap: where threads write the same numbers, each has results of its own.
@@ -150,8 +179,9 @@ class RowSums {
                    .round_plans = round_plans_.data(),
                    .a = problem_.a + i * problem_.a_stride,
                    .a_stride = problem_.a_stride,
-                   .b = problem_.b + column,
-                   .b_stride = problem_.b_stride,
+                   .b = copied ? panel.data() : problem_.b + column,
+                   .b_stride = copied ? kernel_.columns : problem_.b_stride,
+                   .b_rows = copied ? b_rows_.data() : nullptr,
                    .out = sums,
                    .out_stride = engine::most_row_columns,
                    .scratch = memory.data() + (alignment - address % alignment) % alignment});
@@ -182,6 +212,7 @@ class RowSums {
   engine::LanePlan plan_;
   engine::RowKernel kernel_;
   std::vector<engine::LanePlan> round_plans_;
+  std::vector<std::int64_t> b_rows_;  ///< as RowKernelArguments has them; empty: b is used in place
 };
 
 }  // namespace

@@ -122,15 +122,17 @@ HWY_NOINLINE void run_rows(const RowKernelArguments& call, std::int64_t j) {
   const auto slot_at = [&](std::int32_t slot) {
     return slots + static_cast<std::size_t>(slot * rows_per_group) * width;
   };
-  for (const Step& step : call.program->steps) {
+  for (std::size_t s = 0; s < call.program->steps.size(); ++s) {
+    const Step& step = call.program->steps[s];
     Group group;
     T* const slot = slot_at(step.slot);
     switch (step.kind) {
       case StepKind::start:
       case StepKind::terms: {
         const float* a = call.a + step.first;
-        const float* b = call.b + j + step.first * call.b_stride;
-        const std::int64_t b_step = step.stride * call.b_stride;
+        const bool copied = call.b_rows != nullptr;
+        const float* b = call.b + j + (copied ? call.b_rows[s] : step.first) * call.b_stride;
+        const std::int64_t b_step = (copied ? 1 : step.stride) * call.b_stride;
         std::int64_t left = step.count;
         if (step.kind == StepKind::start) {
           group.start(terms, a, call.a_stride, b);

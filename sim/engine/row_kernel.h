@@ -25,6 +25,9 @@ struct RowKernelArguments {
   std::int64_t a_stride = 0;
   const float* b = nullptr;
   std::int64_t b_stride = 0;
+  /// Null, or for every step the row of b at which its run starts, one row after another from
+  /// there: what RowSums copied so that far strides do not miss the caches.
+  const std::int64_t* b_rows = nullptr;
   float* out = nullptr;
   std::int64_t out_stride = 0;
   std::byte* scratch = nullptr;  ///< row_scratch_bytes × program->slots, aligned to 64 bytes
