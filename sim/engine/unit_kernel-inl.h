@@ -18,6 +18,11 @@
 #include "sim/engine/lanes-inl.h"
 #include "sim/engine/unit_kernel.h"
 
+#ifndef KVSIM_UNROLL
+#define KVSIM_PRAGMA(TEXT) _Pragma(#TEXT)
+#define KVSIM_UNROLL(N) KVSIM_PRAGMA(GCC unroll N)  // clang takes it too
+#endif
+
 #if HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
 namespace kvsim::engine {

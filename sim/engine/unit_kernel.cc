@@ -20,10 +20,24 @@ HWY_BEFORE_NAMESPACE();
 namespace kvsim::engine {
 namespace HWY_NAMESPACE {
 
+template <BlockKind kKind>
+bool run_kind(const UnitTile& tile) {
+  switch (tile.plan->fan_in) {
+    case 4:
+      return TruncatedTile<kKind, 4>(tile).run();
+    case 8:
+      return TruncatedTile<kKind, 8>(tile).run();
+    case 16:
+      return TruncatedTile<kKind, 16>(tile).run();
+    default:
+      return TruncatedTile<kKind, 32>(tile).run();
+  }
+}
+
 inline bool run_tile(const UnitTile& tile) {
-  if (tile.plan->half_output) return TruncatedTile<BlockKind::narrow_half>(tile).run();
-  if (tile.plan->wide_exponents) return TruncatedTile<BlockKind::wide>(tile).run();
-  return TruncatedTile<BlockKind::narrow>(tile).run();
+  if (tile.plan->half_output) return run_kind<BlockKind::narrow_half>(tile);
+  if (tile.plan->wide_exponents) return run_kind<BlockKind::wide>(tile);
+  return run_kind<BlockKind::narrow>(tile);
 }
 
 inline UnitKernel lane_kernel() {

@@ -25,9 +25,9 @@ bool truncated_in_lanes(const MatrixUnit& unit) {
   // Sixteen products of less than 2^(F + 2) fit an int32.
   // Two groups of 16 and the addend share an int32 in between: 4-bit significands leave room.
   if (unit.fan_in > lane_group && unit.fraction_bits > 24 && unit.input.precision > 4) return false;
-  return order && unit.fan_in % 4 == 0 && unit.fan_in <= 2 * lane_group &&
-         (unit.fan_in <= lane_group || unit.fan_in == 2 * lane_group) && unit.fraction_bits >= 8 &&
-         unit.fraction_bits <= 25;
+  const bool fan_in =
+      unit.fan_in == 4 || unit.fan_in == 8 || unit.fan_in == 16 || unit.fan_in == 32;
+  return order && fan_in && unit.fraction_bits >= 8 && unit.fraction_bits <= 25;
 }
 
 /// fan_in × 2^(F + 2) + 2^(F + 1) ≤ 2^31

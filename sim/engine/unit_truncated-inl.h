@@ -37,8 +37,8 @@ enum class BlockKind : std::uint8_t {
 // the exponents plus 183, or 0 where either is zero.
 inline constexpr int b_code_shift = 219 - bias;
 inline constexpr int product_code_shift = 183 - bias;
-inline constexpr std::size_t most_groups = longest_block / 4;
-inline constexpr std::size_t code_bytes = 64;  ///< of one group of 4 rows of b and one vector
+inline constexpr int most_groups = static_cast<int>(longest_block) / 4;
+inline constexpr int code_bytes = 64;  ///< of one group of 4 rows of b and one vector
 
 /// What packing found in a panel of b, byte by byte: the largest biased exponents, and the smallest
 /// magnitude less one unit (that of a zero is the largest of all).
@@ -54,14 +54,14 @@ struct PanelRange {
 /// belong to four consecutive k.
 template <BlockKind kKind>
 HWY_INLINE void pack_exponents(const UnitPlan& plan, const float* b, std::int64_t stride,
-                               std::size_t groups, std::uint8_t* codes, PanelRange& range) {
+                               int groups, std::uint8_t* codes, PanelRange& range) {
   const FloatTag d;
   const IntTag di;
   const ByteTag d8;
   const IntVector mask = hn::Set(di, exponent_mask);
   const ByteVector least = hn::Set(d8, static_cast<std::uint8_t>(plan.smallest_exponent + bias));
   const ByteVector shift = hn::Set(d8, static_cast<std::uint8_t>(b_code_shift));
-  for (std::size_t g = 0; g < groups; ++g) {
+  for (int g = 0; g < groups; ++g) {
     const FloatVector x0 = hn::LoadU(d, b);
     const FloatVector x1 = hn::LoadU(d, b + stride);
     const FloatVector x2 = hn::LoadU(d, b + 2 * stride);
@@ -86,20 +86,26 @@ HWY_INLINE void pack_exponents(const UnitPlan& plan, const float* b, std::int64_
   }
 }
 
+/// The exponents of four products in each lane, as bytes.
+HWY_INLINE ByteVector group_code(const std::uint8_t* a_codes, const std::uint8_t* b_codes) {
+  const ByteTag d8;
+  std::int32_t word;
+  std::memcpy(&word, a_codes, sizeof word);
+  const ByteVector a = hn::BitCast(d8, hn::Set(IntTag(), word));
+  return hn::SaturatedSub(hn::LoadU(d8, b_codes), a);
+}
+
 /// The largest product exponent of a block in each lane, plus 183, where a float has its exponent;
 /// 0 where all products are zero.
-HWY_INLINE IntVector largest_code(const std::uint8_t* a_codes, const std::uint8_t* b_codes,
-                                  std::size_t groups) {
+template <int kGroups>
+HWY_INLINE IntVector largest_code(const std::uint8_t* a_codes, const std::uint8_t* b_codes) {
   const IntTag di;
   const ByteTag d8;
   const hn::RebindToUnsigned<IntTag> du;
-  ByteVector largest = hn::Zero(d8);
-  for (std::size_t g = 0; g < groups; ++g) {
-    std::int32_t word;
-    std::memcpy(&word, a_codes + 4 * g, sizeof word);
-    const ByteVector a = hn::BitCast(d8, hn::Set(di, word));
-    const ByteVector b = hn::LoadU(d8, b_codes + g * code_bytes);
-    largest = hn::Max(largest, hn::SaturatedSub(b, a));
+  ByteVector largest = group_code(a_codes, b_codes);
+  KVSIM_UNROLL(8)
+  for (int g = 1; g < kGroups; ++g) {
+    largest = hn::Max(largest, group_code(a_codes + 4 * g, b_codes + g * code_bytes));
   }
   largest = hn::Max(largest, hn::BitCast(d8, hn::ShiftRight<16>(hn::BitCast(du, largest))));
   largest = hn::Max(largest, hn::BitCast(d8, hn::ShiftRight<8>(hn::BitCast(du, largest))));
@@ -225,7 +231,7 @@ struct Cell {
 };
 
 /// One block of kRows × kVectors vectors of elements.
-template <BlockKind kKind, int kRows, int kVectors>
+template <BlockKind kKind, int kFanIn, int kRows, int kVectors>
 struct BlockStep {
   const BlockConstants& constants;
   const float* a;               ///< the block's first operand in the first row
@@ -238,27 +244,23 @@ struct BlockStep {
   bool b_has_tiny;
   float* sums;
   std::int64_t width;  ///< floats from one row of sums to the next
-  std::int64_t fan_in;
 
   HWY_INLINE void run() const {
-    const std::int64_t lanes = static_cast<std::int64_t>(float_lanes());
     Cell<kKind> c0, c1, c2, c3;
     start<0>(c0);
     start<1>(c1);
     start<2>(c2);
     start<3>(c3);
-    for (std::int64_t k = 0; k < fan_in; ++k) {
-      const float* const row = b + k * b_stride;
-      if (k == 16 && !constants.fits) {  // a second sum of 16
+    constexpr int group = kFanIn < 16 ? kFanIn : 16;  // products that one sum has room for
+    add_group<group>(c0, c1, c2, c3, 0);
+    if constexpr (kFanIn > group) {
+      if (!constants.fits) {
         spill<0>(c0);
         spill<1>(c1);
         spill<2>(c2);
         spill<3>(c3);
       }
-      add<0>(c0, k, row, lanes);
-      add<1>(c1, k, row, lanes);
-      add<2>(c2, k, row, lanes);
-      add<3>(c3, k, row, lanes);
+      add_group<group>(c0, c1, c2, c3, group);
     }
     finish<0>(c0);
     finish<1>(c1);
@@ -278,13 +280,24 @@ struct BlockStep {
   HWY_INLINE void start(Cell<kKind>& cell) const {
     if constexpr (kCell < cells) {
       constexpr int row = kCell / kVectors;
-      const IntVector code =
-          largest_code(a_codes + row * a_stride,
-                       b_codes + kCell % kVectors * static_cast<int>(most_groups * code_bytes),
-                       static_cast<std::size_t>(fan_in) / 4);
+      const IntVector code = largest_code<kFanIn / 4>(
+          a_codes + row * a_stride, b_codes + kCell % kVectors * most_groups * code_bytes);
       const bool tiny =
           kKind == BlockKind::wide && (b_has_tiny || a_flags[row] == row_has_tiny_numbers);
       cell.start(constants, place<kCell>(), code, tiny);
+    }
+  }
+  template <int kCount>
+  HWY_INLINE void add_group(Cell<kKind>& c0, Cell<kKind>& c1, Cell<kKind>& c2, Cell<kKind>& c3,
+                            std::int64_t first) const {
+    const std::int64_t lanes = static_cast<std::int64_t>(float_lanes());
+    const float* row = b + first * b_stride;
+    KVSIM_UNROLL(4)
+    for (std::int64_t k = first; k < first + kCount; ++k, row += b_stride) {
+      add<0>(c0, k, row, lanes);
+      add<1>(c1, k, row, lanes);
+      add<2>(c2, k, row, lanes);
+      add<3>(c3, k, row, lanes);
     }
   }
   template <int kCell>
@@ -311,7 +324,7 @@ struct BlockStep {
 };
 
 /// A tile, block by block.
-template <BlockKind kKind>
+template <BlockKind kKind, int kFanIn>
 class TruncatedTile {
  public:
   explicit TruncatedTile(const UnitTile& tile)
@@ -325,10 +338,10 @@ class TruncatedTile {
 
   bool run() {
     const std::int64_t total = padded_terms(plan_, tile_.terms);
-    for (std::int64_t k = 0; k < total; k += plan_.fan_in) {
+    for (std::int64_t k = 0; k < total; k += kFanIn) {
       if (plan_.addend_last && k % plan_.instruction == 0) set_addends_aside();
       run_block(k);
-      if (plan_.addend_last && (k + plan_.fan_in) % plan_.instruction == 0) add_addends();
+      if (plan_.addend_last && (k + kFanIn) % plan_.instruction == 0) add_addends();
     }
     return mark();
   }
@@ -340,19 +353,18 @@ class TruncatedTile {
     std::int64_t stride = width_;
     const bool in_place = !tile_.b_transposed && !plan_.converts_operands &&
                           plan_.order == OperandOrder::in_turn && tile_.columns == width_ &&
-                          first + plan_.fan_in <= tile_.terms;
+                          first + kFanIn <= tile_.terms;
     if (in_place) {
       b = tile_.b + first * tile_.b_stride;
       stride = tile_.b_stride;
     } else {
-      reader.copy(first, plan_.fan_in, block_, width_);
+      reader.copy(first, kFanIn, block_, width_);
     }
-    const auto groups = static_cast<std::size_t>(plan_.fan_in / 4);
+    constexpr int groups = kFanIn / 4;
     bool has_tiny = false;
     for (std::int64_t v = 0; v < vectors_; ++v) {
       pack_exponents<kKind>(plan_, b + v * lanes_, stride, groups,
-                            codes_ + static_cast<std::size_t>(v) * most_groups * code_bytes,
-                            ranges_[v]);
+                            codes_ + v * most_groups * code_bytes, ranges_[v]);
     }
     if constexpr (kKind == BlockKind::wide) {
       const hn::RebindToUnsigned<FloatTag> du;
@@ -368,7 +380,10 @@ class TruncatedTile {
     for (; i + 2 <= tile_.rows; i += 2) {
       std::int64_t v = 0;
       for (; v + 2 <= vectors_; v += 2) step<2, 2>(first, i, v, b, stride, has_tiny);
-      for (; v < vectors_; ++v) step<2, 1>(first, i, v, b, stride, has_tiny);
+      for (; v < vectors_; ++v) {
+        step<1, 1>(first, i, v, b, stride, has_tiny);
+        step<1, 1>(first, i + 1, v, b, stride, has_tiny);
+      }
     }
     for (; i < tile_.rows; ++i) {
       std::int64_t v = 0;
@@ -381,19 +396,17 @@ class TruncatedTile {
   HWY_INLINE void step(std::int64_t first, std::int64_t i, std::int64_t v, const float* b,
                        std::int64_t stride, bool has_tiny) {
     const std::int64_t at = i * tile_.a.stride + first;
-    BlockStep<kKind, kRows, kVectors>{
-        constants_,
-        tile_.a.values + at,
-        tile_.a.codes + at,
-        tile_.a.stride,
-        tile_.a.flags + i,
-        b + v * lanes_,
-        stride,
-        codes_ + static_cast<std::size_t>(v) * most_groups * code_bytes,
-        has_tiny,
-        tile_.sums + i * width_ + v * lanes_,
-        width_,
-        plan_.fan_in}
+    BlockStep<kKind, kFanIn, kRows, kVectors>{constants_,
+                                              tile_.a.values + at,
+                                              tile_.a.codes + at,
+                                              tile_.a.stride,
+                                              tile_.a.flags + i,
+                                              b + v * lanes_,
+                                              stride,
+                                              codes_ + v * most_groups * code_bytes,
+                                              has_tiny,
+                                              tile_.sums + i * width_ + v * lanes_,
+                                              width_}
         .run();
   }
 
