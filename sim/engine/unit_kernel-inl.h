@@ -84,12 +84,14 @@ inline std::uint8_t pack_row(const UnitPlan& plan, const float* from, std::int64
   const IntTag di;
   const hn::Rebind<std::uint8_t, IntTag> narrow;
   const IntVector least = hn::Set(di, plan.smallest_exponent + bias);
+  const FloatVector scale =
+      hn::BitCast(d, hn::Set(di, exponent_field(bias - plan.a_scale)));  // exact, as exponents go
   IntVector largest = hn::Zero(di);
   IntVector smallest = hn::Set(di, INT32_MAX);
   for (std::int64_t k = 0; k < count; k += static_cast<std::int64_t>(float_lanes())) {
     FloatVector x = hn::LoadU(d, from + k);
     if (plan.converts_operands) x = to_tf32(plan, x);
-    hn::StoreU(x, d, values + k);
+    hn::StoreU(hn::Mul(x, scale), d, values + k);
     const IntVector magnitude = hn::And(hn::BitCast(di, x), hn::Set(di, magnitude_mask));
     const auto zero = hn::Eq(magnitude, hn::Zero(di));
     largest = hn::Max(largest, magnitude);

@@ -16,7 +16,8 @@ inline constexpr std::int64_t longest_block = 32;       ///< products of one blo
 
 /// Rows of a as the kernel reads them, filled by pack_rows.
 struct PackedRows {
-  float* values = nullptr;        ///< [rows][stride], in the unit's order, zeros at the end
+  /// [rows][stride], times 2^−UnitPlan::a_scale, in the unit's order, zeros at the end.
+  float* values = nullptr;
   std::uint8_t* codes = nullptr;  ///< [rows][stride]: 163 − biased exponent; 255 of a zero
   std::uint8_t* flags = nullptr;  ///< [rows]: RowFlag
   std::int64_t stride = 0;        ///< a multiple of 16, at least padded_terms()
@@ -49,8 +50,8 @@ struct UnitTile {
   std::int64_t b_stride = 0;
   bool b_transposed = false;
   std::int64_t columns = 0;  ///< 1 … panel_columns
-  /// [rows][panel_columns]: c on entry, all of it 0 or within 2^smallest_lane_exponent … 2^100; the
-  /// result on return, NaN where an element must be computed on softfloat.
+  /// [rows][panel_columns]: c on entry, as UnitPlan accepts it in lanes; the result on return, NaN
+  /// where an element must be computed on softfloat.
   float* sums = nullptr;
   float* addends = nullptr;  ///< addend_last: [rows][panel_columns], room for c
 };

@@ -108,16 +108,25 @@ class SoftfloatProduct {
 
 constexpr std::int64_t rows_per_tile = 64;
 
-/// Whether lanes take this addend: +0, or a number whose last bit no block of theirs cuts off and
-/// that does not overflow.
-bool is_lane_addend(float c) {
-  constexpr std::uint32_t lowest = std::bit_cast<std::uint32_t>(0x1p-90F);
-  constexpr std::uint32_t highest = std::bit_cast<std::uint32_t>(0x1p+100F);
-  static_assert(engine::smallest_lane_exponent == -90);
-  const auto bits = std::bit_cast<std::uint32_t>(c);
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  return bits == 0 || (magnitude >= lowest && magnitude <= highest);
-}
+/// The addends that lanes take: +0 and numbers whose last bit no block cuts off and that do not
+/// overflow on the way.
+struct LaneAddends {
+  explicit LaneAddends(const engine::UnitPlan& plan)
+      : lowest(exponent_field(plan.smallest_addend)),
+        highest(exponent_field(plan.largest_addend)) {}
+
+  [[nodiscard]] bool take(float c) const {
+    const auto bits = std::bit_cast<std::uint32_t>(c);
+    const std::uint32_t magnitude = bits & 0x7fffffffU;
+    return bits == 0 || (magnitude >= lowest && magnitude < highest);
+  }
+  static std::uint32_t exponent_field(int exponent) {
+    return static_cast<std::uint32_t>(exponent + 127) << 23;
+  }
+
+  std::uint32_t lowest;
+  std::uint32_t highest;
+};
 
 /// A share of the outputs in lanes.
 class LaneProduct {
@@ -182,12 +191,13 @@ class LaneProduct {
   bool load_addends(std::int64_t i, std::int64_t j, std::int64_t columns) {
     std::fill(sums_.begin(), sums_.end(), 0.0F);
     if (problem_.c == nullptr) return false;
+    const LaneAddends addends(plan_);
     bool odd = false;
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const float* const c = problem_.c + (i + r) * problem_.c_stride + j;
       float* const to = row(r);
       for (std::int64_t x = 0; x < columns; ++x) {
-        const bool fits = is_lane_addend(c[x]);
+        const bool fits = addends.take(c[x]);
         to[x] = fits ? c[x] : 0.0F;
         odd |= !fits;
       }
@@ -197,12 +207,13 @@ class LaneProduct {
 
   /// Computes on softfloat what lanes did not.
   void repair(std::int64_t i, std::int64_t j, std::int64_t columns) {
+    const LaneAddends addends(plan_);
     SoftfloatProduct product(problem_);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const float* const c =
           problem_.c == nullptr ? nullptr : problem_.c + (i + r) * problem_.c_stride + j;
       for (std::int64_t x = 0; x < columns; ++x) {
-        const bool odd_addend = c != nullptr && !is_lane_addend(c[x]);
+        const bool odd_addend = c != nullptr && !addends.take(c[x]);
         if (std::isnan(row(r)[x]) || odd_addend) row(r)[x] = product.element(i + r, j + x);
       }
     }
@@ -250,7 +261,8 @@ Result<bool> multiply_on_unit(const UnitProblem& problem, float* out, std::int64
   if (problem.rows == 0 || problem.columns == 0) return true;
   const engine::UnitPlan plan = engine::plan_unit(*problem.unit);
   const engine::UnitKernel kernel = engine::unit_kernel(options.level);
-  if (plan.path != engine::UnitPath::softfloat && kernel.run_tile != nullptr) {
+  if (plan.path != engine::UnitPath::softfloat && kernel.run_tile != nullptr &&
+      problem.terms <= engine::most_lane_terms) {
     run_in_lanes(problem, plan, kernel, out, out_stride, options.threads);
     return true;
   }

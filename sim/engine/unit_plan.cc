@@ -9,7 +9,9 @@
 namespace kvsim::engine {
 namespace {
 
-constexpr int lane_group = 16;  ///< products that are summed in one int32
+constexpr int narrow_largest = 36;    ///< products lie below 2^36
+constexpr int narrow_smallest = -60;  ///< the last bits of products are 2^−60 or more
+constexpr int lane_group = 16;        ///< products that are summed in one int32
 
 bool truncated_in_lanes(const MatrixUnit& unit) {
   if (unit.operation != UnitOperation::t_fdpa || unit.scale_block != 0) return false;
@@ -49,11 +51,18 @@ UnitPlan plan_unit(const MatrixUnit& unit) {
   plan.kept_bits = unit.conversion == OutputConversion::rz_e8m13 ? softfloat::e8m13.precision
                                                                  : softfloat::binary32.precision;
   plan.smallest_exponent = unit.input.emin();
-  plan.least_exponent = std::max(unit.zero_exponent, smallest_lane_exponent);
   plan.half_output = unit.conversion == OutputConversion::rne_fp16;
-  plan.wide_exponents =
-      unit.input.emax() > largest_lane_exponent ||
-      2 * (unit.input.emin() - unit.input.trailing_bits()) < smallest_lane_exponent;
+  const int largest_product = 2 * unit.input.emax() + 1;
+  const int smallest_product = 2 * (unit.input.emin() - unit.input.trailing_bits());
+  plan.wide_exponents = largest_product > narrow_largest || smallest_product < narrow_smallest;
+  // Narrow: with e the largest exponent, F + a_scale − e lies in 0 … 126 for smallest_addend ≤ e ≤
+  // 57, and 2^20 products and the first addend stay below 2^57. Wide: products with e ≥ −90 are
+  // normal floats, and products that are not cannot be the largest.
+  constexpr int narrow_top = 57;
+  plan.smallest_addend = plan.wide_exponents ? -90 : narrow_top - 126;
+  plan.largest_addend = plan.wide_exponents ? 100 : narrow_top - 1;
+  plan.a_scale = plan.wide_exponents ? 0 : narrow_top - unit.fraction_bits;
+  plan.least_exponent = std::max(unit.zero_exponent, plan.smallest_addend);
   plan.fits_int32 = sum_fits_int32(unit);
   plan.addend_last = unit.addend == Addend::last;
   plan.order = unit.order;

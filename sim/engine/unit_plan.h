@@ -18,9 +18,8 @@ enum class UnitPath : std::uint8_t {
 
 /// Exponents of finite operands that lanes take: a larger one sends its row or column to softfloat.
 inline constexpr int largest_lane_exponent = 36;
-/// Every sum in lanes is a multiple of 2^(smallest_lane_exponent − F): what lies below goes to
-/// softfloat.
-inline constexpr int smallest_lane_exponent = -90;
+/// Longest sums in lanes: so many products cannot leave the range of exponents that lanes have.
+inline constexpr std::int64_t most_lane_terms = std::int64_t{1} << 20;
 
 /// Everything a kernel needs to know of a unit.
 struct UnitPlan {
@@ -30,9 +29,12 @@ struct UnitPlan {
   int fraction_bits = 0;      ///< F
   int kept_bits = 24;         ///< precision of a truncated binary32 result: 24, or 14 of e8m13
   int smallest_exponent = 0;  ///< emin of the numbers that are multiplied
-  /// The largest exponent is at least this: the exponent of a zero term, or smallest_lane_exponent
-  /// where that is larger.
+  /// The largest exponent is at least this: the exponent of a zero term, or what lanes represent
+  /// where that is larger. A nonzero sum with a smaller largest exponent goes to softfloat.
   int least_exponent = 0;
+  int smallest_addend = 0;          ///< lanes take addends of 2^smallest_addend and more, and +0
+  int largest_addend = 0;           ///< lanes take addends below 2^largest_addend
+  int a_scale = 0;                  ///< the packed numbers of a are 2^−a_scale times the real ones
   bool half_output = false;         ///< binary16, ties to even
   bool wide_exponents = false;      ///< operands may lie outside 2^±36
   bool fits_int32 = false;          ///< a block's products and its addend together

@@ -116,16 +116,20 @@ HWY_INLINE IntVector largest_code(const std::uint8_t* a_codes, const std::uint8_
 struct BlockConstants {
   IntVector least;          ///< the least largest exponent, biased and in place
   IntVector scale_base;     ///< minus the largest exponent: the scale 2^(F − e)
+  IntVector raised_base;    ///< minus the largest exponent: F − e + UnitPlan::a_scale, in place
   IntVector fraction_bits;  ///< F in place
   std::uint64_t cut;        ///< the bits of a double that truncation drops
+  IntVector dropped;        ///< the bits of a float that it drops
   FloatLanes<RoundBinary16> half;
   bool fits;
 
   explicit HWY_INLINE BlockConstants(const UnitPlan& plan, const LanePlan& half_plan)
       : least(hn::Set(IntTag(), exponent_field(plan.least_exponent + bias))),
         scale_base(hn::Set(IntTag(), exponent_field(2 * bias + plan.fraction_bits))),
+        raised_base(hn::Set(IntTag(), exponent_field(bias + plan.fraction_bits + plan.a_scale))),
         fraction_bits(hn::Set(IntTag(), exponent_field(plan.fraction_bits))),
         cut((std::uint64_t{1} << (53 - plan.kept_bits)) - 1),
+        dropped(hn::Set(IntTag(), (1 << (24 - plan.kept_bits)) - 1)),
         half(half_plan),
         fits(plan.fits_int32) {}
 };
@@ -135,6 +139,7 @@ template <BlockKind kKind>
 struct Cell {
   FloatVector c;
   FloatVector scale;     ///< 2^(F − e_max)
+  IntVector raise;       ///< narrow: what the exponent of a scaled product grows by, in place
   FloatVector inverse;   ///< 2^(e_max − F)
   IntVector sum;         ///< of the products, in units of `inverse`
   IntVector rest;        ///< the addend, and products that `sum` has no room for
@@ -163,21 +168,31 @@ struct Cell {
     scale = hn::BitCast(d, hn::Sub(constants.scale_base, e));
     inverse = hn::BitCast(d, hn::Sub(e, constants.fraction_bits));
     rest = truncate(hn::Mul(c, scale));
+    if constexpr (kKind != BlockKind::wide) raise = hn::Sub(constants.raised_base, e);
     sum = hn::Zero(di);
   }
 
+  /// The product in units of `inverse`, still with a fraction. Where exponents are narrow an
+  /// integer addition scales it, for which a CPU has more units than for another multiplication: a
+  /// product is then 2^−a_scale times what it should be, so that the exponent of a zero becomes
+  /// that of a number below 1 and no other exponent leaves its range.
+  HWY_INLINE FloatVector scaled(FloatVector product) const {
+    if constexpr (kKind == BlockKind::wide) return hn::Mul(product, scale);
+    return hn::BitCast(FloatTag(), hn::Add(hn::BitCast(IntTag(), product), raise));
+  }
+
   /// The sum as doubles, exact.
-  HWY_INLINE DoubleVector lower(bool fits) const {
+  HWY_INLINE DoubleVector lower_sum(bool fits, IntVector total) const {
     const DoubleTag dd;
     const hn::Rebind<std::int32_t, DoubleTag> half;
-    if (fits) return hn::PromoteTo(dd, hn::LowerHalf(half, sum));
+    if (fits) return hn::PromoteTo(dd, hn::LowerHalf(half, total));
     return hn::Add(hn::PromoteTo(dd, hn::LowerHalf(half, sum)),
                    hn::PromoteTo(dd, hn::LowerHalf(half, rest)));
   }
-  HWY_INLINE DoubleVector upper(bool fits) const {
+  HWY_INLINE DoubleVector upper_sum(bool fits, IntVector total) const {
     const DoubleTag dd;
     const hn::Rebind<std::int32_t, DoubleTag> half;
-    if (fits) return hn::PromoteTo(dd, hn::UpperHalf(half, sum));
+    if (fits) return hn::PromoteTo(dd, hn::UpperHalf(half, total));
     return hn::Add(hn::PromoteTo(dd, hn::UpperHalf(half, sum)),
                    hn::PromoteTo(dd, hn::UpperHalf(half, rest)));
   }
@@ -194,25 +209,35 @@ struct Cell {
     return hn::DemoteTo(HalfFloatTag(), hn::BitCast(dd, hn::AndNot(mask, code)));
   }
 
+  /// The sum of the block in units of `inverse`, converted as `cut` does.
+  HWY_INLINE FloatVector converted(const BlockConstants& constants) const {
+    const FloatTag d;
+    const IntVector total = hn::Add(sum, rest);
+#if HWY_TARGET == HWY_AVX3
+    const IntTag di;
+    // Overflow of the addition flips the sign against both numbers.
+    const IntVector flips = hn::And(hn::Xor(sum, total), hn::Xor(rest, total));
+    if (HWY_LIKELY(constants.fits || hn::AllFalse(di, hn::Lt(flips, hn::Zero(di))))) {
+      FloatVector result{
+          _mm512_cvt_roundepi32_ps(total.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
+      if constexpr (kKind == BlockKind::narrow_half) {
+        const auto inexact = hn::Ne(truncate(result), total);
+        const IntVector last = hn::IfThenElseZero(inexact, hn::Set(di, 1));
+        return hn::Or(result, hn::BitCast(d, last));
+      }
+      return hn::AndNot(hn::BitCast(d, constants.dropped), result);
+    }
+#endif
+    return hn::Combine(d, cut(upper_sum(constants.fits, total), constants.cut),
+                       cut(lower_sum(constants.fits, total), constants.cut));
+  }
+
   HWY_INLINE void finish(const BlockConstants& constants, float* to) {
     const FloatTag d;
-    const IntTag di;
-    if (constants.fits) sum = hn::Add(sum, rest);
-    FloatVector result;
-#if HWY_TARGET == HWY_AVX3
-    if (kKind != BlockKind::narrow_half && constants.fits) {
-      result =
-          FloatVector{_mm512_cvt_roundepi32_ps(sum.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
-      const std::uint64_t low = constants.cut >> 29;  // binary32 has 29 bits less than a double
-      result = hn::AndNot(hn::BitCast(d, hn::Set(di, static_cast<std::int32_t>(low))), result);
-    } else
-#endif
-    {
-      result = hn::Combine(d, cut(upper(constants.fits), constants.cut),
-                           cut(lower(constants.fits), constants.cut));
-    }
+    FloatVector result = converted(constants);
     result = hn::Mul(result, inverse);
     if constexpr (kKind == BlockKind::narrow_half) {
+      const IntTag di;
       result = constants.half.round(result);
       const IntVector code = hn::BitCast(di, c);
       const IntVector magnitude = hn::And(code, hn::Set(di, magnitude_mask));
@@ -307,7 +332,7 @@ struct BlockStep {
       const FloatTag d;
       const FloatVector x = hn::Set(d, a[kCell / kVectors * a_stride + k]);
       const FloatVector product = hn::Mul(x, hn::LoadU(d, row + kCell % kVectors * lanes));
-      cell.sum = hn::Add(cell.sum, truncate(hn::Mul(product, cell.scale)));
+      cell.sum = hn::Add(cell.sum, truncate(cell.scaled(product)));
     }
   }
   template <int kCell>
