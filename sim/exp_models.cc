@@ -42,14 +42,15 @@ constexpr auto rows = std::to_array<ExpModelRow>({
     {"fa4-polynomial", ExpModel::fa4_polynomial, ExpBase::two, false,
      "Dao-AILab/flash-attention, flash_attn/cute/utils.py, ex2_emulation", "2025",
      Evidence::inferred, "a cubic, relative error 8.8e-5; arguments above 127 are not expected"},
+    {"cuda-expf", ExpModel::cuda_expf, ExpBase::e, true,
+     "NVIDIA, CUDA C++ Programming Guide, mathematical functions: expf, 2 ulp", "2025",
+     Evidence::assumed, "bounded: e^x correctly rounded stands for it"},
     {"ex2-approx", ExpModel::ex2_approx, ExpBase::two, true,
      "NVIDIA, PTX ISA, ex2.approx.ftz.f32: 2^-22 relative error, no formula", "2025",
      Evidence::assumed,
      "bounded: 2^x correctly rounded, subnormals flushed, unless --exp-table gives captured "
      "results"},
 });
-
-bool is_integer(float x) { return x == std::floor(x); }
 
 /// The captured result for x.
 float look_up(const ExpTable& table, float x) {
@@ -66,19 +67,36 @@ float look_up(const ExpTable& table, float x) {
   return result >= 0x1p128 ? std::numeric_limits<float>::infinity() : static_cast<float>(result);
 }
 
-/// A finite result ≥ 2^−126 moved by as many units in the last place as the address of x says.
+/// The result for x moved by as many units in the last place as the address of x says.
 float move(float x, float result, const ExpOptions& options) {
-  if (!std::isfinite(x) || is_integer(x) || result == 0) return result;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto most = static_cast<std::int64_t>(options.ulp);
   const std::uint64_t random = philox_bits(options.seed, ulp_stream, bits) >> 32;
   const auto choices = static_cast<std::uint64_t>(2 * most + 1);
   const std::int64_t step = static_cast<std::int64_t>((random * choices) >> 32) - most;
-  // Positive floats in the order of their codes; beyond the largest one lies infinity.
-  const std::int64_t code =
-      std::min<std::int64_t>(std::int64_t{std::bit_cast<std::uint32_t>(result)} + step, 0x7f800000);
-  const float moved = std::bit_cast<float>(static_cast<std::uint32_t>(code));
-  return moved < smallest_normal ? 0 : moved;
+  // Positive floats in the order of their codes, between +0 and infinity.
+  const std::int64_t code = std::clamp<std::int64_t>(
+      std::int64_t{std::bit_cast<std::uint32_t>(result)} + step, 0, 0x7f800000);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(code));
+}
+
+float flush(float x) { return x < smallest_normal ? 0 : x; }
+
+/// kernel(kind, in, out), then every result moved for which moves(x) holds.
+template <class Moves>
+void apply_moved(const ExpOptions& options, engine::ExpKind kind, std::span<const float> in,
+                 std::span<float> out, engine::ExpKernel kernel, const Moves& moves) {
+  std::array<float, 256> arguments;  // `out` may be `in`
+  for (std::size_t begin = 0; begin < in.size(); begin += arguments.size()) {
+    const std::size_t count = std::min(arguments.size(), in.size() - begin);
+    std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(begin), count, arguments.begin());
+    float* results = out.data() + begin;
+    kernel(kind, arguments.data(), results, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = arguments[i];
+      if (std::isfinite(x) && moves(x)) results[i] = move(x, results[i], options);
+    }
+  }
 }
 
 /// 2^x by ex2_approx.
@@ -91,18 +109,12 @@ void ex2_approx(const ExpOptions& options, std::span<const float> in, std::span<
   }
   if (options.ulp < 1) {
     kernel(engine::ExpKind::exp2, in.data(), out.data(), in.size());
-    for (float& result : out) result = result < smallest_normal ? 0 : result;
-    return;
+  } else {
+    // A result that was flushed stays +0.
+    apply_moved(options, engine::ExpKind::exp2, in, out, kernel,
+                [](float x) { return x != std::floor(x) && x > -126; });
   }
-  std::array<float, 256> arguments;  // `out` may be `in`
-  for (std::size_t begin = 0; begin < in.size(); begin += arguments.size()) {
-    const std::size_t count = std::min(arguments.size(), in.size() - begin);
-    std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(begin), count, arguments.begin());
-    float* results = out.data() + begin;
-    kernel(engine::ExpKind::exp2, arguments.data(), results, count);
-    for (std::size_t i = 0; i < count; ++i)
-      results[i] = results[i] < smallest_normal ? 0 : move(arguments[i], results[i], options);
-  }
+  std::transform(out.begin(), out.end(), out.begin(), flush);
 }
 
 /// The kernel's function for a model other than ex2_approx.
@@ -117,6 +129,7 @@ engine::ExpKind kernel_kind(ExpModel model) {
     case ExpModel::fa4_polynomial:
       return engine::ExpKind::fa4_polynomial;
     case ExpModel::correctly_rounded:
+    case ExpModel::cuda_expf:
     case ExpModel::ex2_approx:
       break;
   }
@@ -172,9 +185,14 @@ Result<bool> check_exp_options(ExpModel model, const ExpOptions& options) {
   if (!(options.ulp >= 0 && options.ulp <= max_exp_ulp)) {
     return usage(fmt::format("exp ulp {}: accepted are 0 to {}", options.ulp, max_exp_ulp));
   }
-  if (model != ExpModel::ex2_approx && (options.table != nullptr || options.ulp > 0)) {
-    return usage(fmt::format("exp model '{}' takes no table and no ulp: only '{}' does",
-                             to_string(model), to_string(ExpModel::ex2_approx)));
+  if (model != ExpModel::ex2_approx && options.table != nullptr) {
+    return usage(fmt::format("exp model '{}' takes no table: only '{}' does", to_string(model),
+                             to_string(ExpModel::ex2_approx)));
+  }
+  if (!exp_model_row(model).bounded && options.ulp > 0) {
+    return usage(fmt::format("exp model '{}' is exact and takes no ulp: '{}' and '{}' do",
+                             to_string(model), to_string(ExpModel::cuda_expf),
+                             to_string(ExpModel::ex2_approx)));
   }
   if (options.table != nullptr && options.ulp > 0) {
     return usage("exp table and exp ulp exclude each other: captured results are exact");
@@ -185,7 +203,7 @@ Result<bool> check_exp_options(ExpModel model, const ExpOptions& options) {
 ExpFunction::ExpFunction(ExpModel model, ExpOptions options) : model_(model), options_(options) {}
 
 bool ExpFunction::bounded() const {
-  return model_ == ExpModel::ex2_approx && options_.table == nullptr;
+  return exp_model_row(model_).bounded && options_.table == nullptr;
 }
 
 void ExpFunction::exp(std::span<const float> in, std::span<float> out, SimdLevel level) const {
@@ -194,7 +212,12 @@ void ExpFunction::exp(std::span<const float> in, std::span<float> out, SimdLevel
     exp2(out, out, level);
     return;
   }
-  engine::exp_kernel(level)(kernel_kind(model_), in.data(), out.data(), in.size());
+  const engine::ExpKernel kernel = engine::exp_kernel(level);
+  if (options_.ulp < 1) {
+    kernel(kernel_kind(model_), in.data(), out.data(), in.size());
+  } else {
+    apply_moved(options_, kernel_kind(model_), in, out, kernel, [](float x) { return x != 0; });
+  }
 }
 
 void ExpFunction::exp2(std::span<const float> in, std::span<float> out, SimdLevel level) const {
@@ -212,10 +235,11 @@ void ExpFunction::exp2(std::span<const float> in, std::span<float> out, SimdLeve
     case ExpModel::torch_exp_u20:
     case ExpModel::torch_fexp_u20:
     case ExpModel::sleef_u10:
+    case ExpModel::cuda_expf:
       break;
   }
   change_base(in, out, ln_2);
-  kernel(kernel_kind(model_), out.data(), out.data(), out.size());
+  exp(out, out, level);
 }
 
 float ExpFunction::exp(float x) const {

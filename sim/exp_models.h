@@ -19,6 +19,7 @@ enum class ExpModel : std::uint8_t {
   torch_fexp_u20,     ///< PyTorch on a CPU, Vectorized<float>::fexp_u20: a cubic
   sleef_u10,          ///< SLEEF expf, 1 ulp: PyTorch's softmax and silu on a CPU
   fa4_polynomial,     ///< FlashAttention-4's emulation of ex2: a cubic
+  cuda_expf,          ///< expf of CUDA's math library: bounded
   ex2_approx,         ///< NVIDIA's ex2.approx.ftz.f32: bounded, unless a captured table is given
 };
 
@@ -69,18 +70,20 @@ struct ExpOptions {
   /// ex2_approx: captured results; the model is then exact. Must outlive the function. Null: the
   /// correctly rounded 2^x with subnormal results flushed to +0 stands for the unit.
   const ExpTable* table = nullptr;
-  /// ex2_approx without a table: every result is moved by a whole number of units in the last
+  /// Bounded models, without a table: every result is moved by a whole number of units in the last
   /// place, one of −⌊ulp⌋ … ⌊ulp⌋ with equal chances, which depends on the bits of x and on `seed`
-  /// alone. Results for integers, infinities and NaN stay: the unit's interpolation starts from
-  /// exact powers of two (assumed; documented is 2^±0 = 1). 0 … max_exp_ulp.
+  /// alone. What stays: results of infinities and NaN; e^0; for ex2_approx the powers of two of all
+  /// integers, from which the unit's interpolation starts (assumed; documented is 2^±0 = 1).
+  /// 0 … max_exp_ulp.
   double ulp = 0;
   std::uint64_t seed = 0;
 };
 
 inline constexpr double max_exp_ulp = 1024;
 
-/// Whether the options suit the model: a table or an ulp only with ex2_approx, not both, and ulp
-/// between 0 and max_exp_ulp. Holds true, or an error that names the option.
+/// Whether the options suit the model: a table only with ex2_approx, an ulp only with a bounded
+/// model and without a table, and ulp between 0 and max_exp_ulp. Holds true, or an error that names
+/// the option.
 [[nodiscard]] Result<bool> check_exp_options(ExpModel model, const ExpOptions& options);
 
 /// An exp model with its options: a function of binary32 that gives the same bits at every SIMD
@@ -92,7 +95,7 @@ class ExpFunction {
 
   [[nodiscard]] ExpModel model() const { return model_; }
 
-  /// True where the results are not bit-exact: ex2_approx without a table.
+  /// True where the results are not bit-exact: the model is bounded and there is no table.
   [[nodiscard]] bool bounded() const;
 
   /// out[i] = e^in[i]; of a model of base 2: exp2(in[i] × log2 e), the factor and the product

@@ -47,7 +47,10 @@ std::vector<SimdLevel> list_simd_levels() {
   return levels;
 }
 
-SimdLevel best_simd_level() { return list_simd_levels().back(); }
+SimdLevel best_simd_level() {
+  static const SimdLevel best = list_simd_levels().back();  // a default argument of many calls
+  return best;
+}
 
 Result<SimdLevel> select_simd_level(std::string_view name) {
   if (name.empty() || name == "auto") return best_simd_level();

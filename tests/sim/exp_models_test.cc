@@ -77,6 +77,7 @@ constexpr auto cases = std::to_array<Case>({
     {ExpModel::torch_fexp_u20, ExpBase::e, plain_torch_fexp_u20},
     {ExpModel::sleef_u10, ExpBase::e, plain_sleef_u10},
     {ExpModel::fa4_polynomial, ExpBase::two, plain_fa4},
+    {ExpModel::cuda_expf, ExpBase::e, rounded_exp},
     {ExpModel::ex2_approx, ExpBase::two, flushed_exp2},
 });
 
@@ -204,6 +205,22 @@ TEST(ExpModels, UlpMovesWithinItsBandByTheBitsOfTheArgument) {
   EXPECT_TRUE(moved.bounded());
 }
 
+TEST(ExpModels, UlpOfExpf) {
+  const std::vector<float> in = arguments(3'000);
+  std::vector<float> plain(in.size()), moved = in;
+  ExpFunction(ExpModel::cuda_expf).exp(in, plain);
+  ExpFunction(ExpModel::cuda_expf, {.ulp = 1}).exp(moved, moved);
+  std::set<std::int64_t> steps;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::int64_t step = std::int64_t{code(moved[i])} - std::int64_t{code(plain[i])};
+    if (in[i] == 0 || !std::isfinite(in[i])) {
+      EXPECT_EQ(step, 0) << in[i];
+    }
+    steps.insert(step);
+  }
+  EXPECT_EQ(steps, (std::set<std::int64_t>{-1, 0, 1}));
+}
+
 TEST(ExpModels, TableScalesItsValues) {
   // Two fraction bits, values that no rounding of 2^x gives.
   const std::array<float, 4> values{1.0F, 0x1.306ffp0F, 0x1.6a09fp0F, 0x1.ae89fp0F};
@@ -240,6 +257,8 @@ TEST(ExpModels, BadTablesAndOptionsAreNamed) {
   EXPECT_FALSE(check_exp_options(ExpModel::ex2_approx, {.table = &table, .ulp = 1}));
   EXPECT_FALSE(check_exp_options(ExpModel::ex2_approx, {.ulp = -1}));
   EXPECT_FALSE(check_exp_options(ExpModel::ex2_approx, {.ulp = std::nan("")}));
+  EXPECT_FALSE(check_exp_options(ExpModel::cuda_expf, {.table = &table}));
+  EXPECT_TRUE(check_exp_options(ExpModel::cuda_expf, {.ulp = 2}));
   EXPECT_TRUE(check_exp_options(ExpModel::ex2_approx, {.ulp = 2}));
 }
 
