@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/predict/logit_changes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "sim/normal_quantile.h"
+#include "sim/parallel.h"
+#include "sim/predict/streams.h"
+#include "sim/random_weights.h"
+
+namespace kvsim {
+namespace {
+
+// Tokens whose rows of the output matrix are made at once.
+constexpr std::int64_t tokens_at_once = 256;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The state ÷ its root mean square, rounded to storage.
+Result<std::vector<float>> normalized(const LogitOptions& options, std::span<const float> state) {
+  double sum = 0;
+  for (const float x : state) sum += static_cast<double>(x) * static_cast<double>(x);
+  const double mean = sum / static_cast<double>(state.size());
+  const double factor = 1 / std::sqrt(mean + static_cast<double>(options.norm_epsilon));
+  std::vector<float> out;
+  out.reserve(state.size());
+  for (const float x : state) out.push_back(static_cast<float>(static_cast<double>(x) * factor));
+  const Result<bool> rounded = round_values(options.storage, out, out, options.engine.level);
+  if (!rounded) return rounded.error();
+  return out;
+}
+
+}  // namespace
+
+double logit_deviation(double top_logit, std::int64_t vocabulary) {
+  const double share = 1 / static_cast<double>(std::max<std::int64_t>(2, vocabulary));
+  const double quantile = share < 0.5 ? -normal_quantile(share) : 1.0;
+  return top_logit / quantile;
+}
+
+Result<std::vector<LogitChange>> logit_changes(const LogitOptions& options,
+                                               std::span<const float> on,
+                                               std::span<const float> off) {
+  const auto a = normalized(options, on);
+  if (!a) return a.error();
+  const auto b = normalized(options, off);
+  if (!b) return b.error();
+  const auto terms = static_cast<std::int64_t>(on.size());
+  std::vector<double> change(on.size());
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    change[i] = static_cast<double>((*a)[i]) - static_cast<double>((*b)[i]);
+  }
+  // Rows begin at a multiple of 4 numbers, as the generator asks.
+  const std::int64_t stride = (terms + 3) / 4 * 4;
+  const std::int64_t tokens = 2 * options.trials;
+  std::vector<double> changes(at(tokens));
+  std::vector<float> rows(at(stride * std::min(tokens, tokens_at_once)));
+  RandomWeights weights;
+  weights.seed = options.seed;
+  weights.stream = streams::output_matrix | std::uint64_t{1} << 63;
+  weights.storage = options.storage;
+  weights.deviation =
+      static_cast<float>(options.logit_deviation / std::sqrt(static_cast<double>(terms)));
+  for (std::int64_t first = 0; first < tokens; first += tokens_at_once) {
+    const std::int64_t count = std::min(tokens_at_once, tokens - first);
+    const Result<bool> filled = fill_random_weights(
+        weights, first * stride, std::span(rows).first(at(count * stride)), options.engine);
+    if (!filled) return filled.error();
+    parallel_for(count, options.engine.threads, [&](std::int64_t token) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < terms; ++i) {
+        sum += static_cast<double>(rows[at(token * stride + i)]) * change[at(i)];
+      }
+      changes[at(first + token)] = sum;
+    });
+  }
+  std::vector<LogitChange> pairs;
+  pairs.reserve(at(options.trials));
+  for (std::size_t i = 0; i + 1 < changes.size(); i += 2) {
+    pairs.push_back({changes[i], changes[i + 1]});
+  }
+  return pairs;
+}
+
+}  // namespace kvsim
