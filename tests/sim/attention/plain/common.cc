@@ -140,6 +140,24 @@ float chain(const MatrixUnit& unit, std::span<const float> a, std::span<const fl
   return softfloat::to_float(unit.output, d);
 }
 
+float exact_dot(std::span<const float> a, std::span<const float> b) {
+  mpfr_t sum;
+  mpfr_t x;
+  mpfr_t y;
+  // Products of floats are multiples of 2^-298 below 2^256; a carry for each doubling of terms.
+  mpfr_inits2(640, sum, x, y, static_cast<mpfr_ptr>(nullptr));
+  mpfr_set_zero(sum, 1);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    mpfr_set_flt(x, a[k], MPFR_RNDN);
+    mpfr_set_flt(y, b[k], MPFR_RNDN);
+    mpfr_mul(x, x, y, MPFR_RNDN);
+    mpfr_add(sum, sum, x, MPFR_RNDN);
+  }
+  const float rounded_sum = mpfr_get_flt(sum, MPFR_RNDN);
+  mpfr_clears(sum, x, y, static_cast<mpfr_ptr>(nullptr));
+  return rounded_sum;
+}
+
 const MatrixUnit& unit_named(std::string_view name) {
   const MatrixUnit* unit = find_matrix_unit(name);
   if (unit == nullptr) {

@@ -94,6 +94,9 @@ struct Result {
 [[nodiscard]] const MatrixUnit& unit_for(std::string_view prefix, const softfloat::Format& storage);
 [[nodiscard]] const MatrixUnit& unit_named(std::string_view name);
 
+/// Σ a[k]·b[k], rounded once to binary32, ties to even.
+[[nodiscard]] float exact_dot(std::span<const float> a, std::span<const float> b);
+
 /// Lane i with lane i + W/2, then W/4, …; a width that is no power of two is filled up with lanes
 /// that are skipped.
 [[nodiscard]] float butterfly(std::vector<float> lanes);

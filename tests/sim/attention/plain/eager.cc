@@ -8,6 +8,21 @@
 #include "softfloat/formats.h"
 
 namespace kvsim::plain {
+namespace {
+
+float dot(const EagerKernel& kernel, const softfloat::Format& storage, const std::vector<float>& a,
+          const std::vector<float>& b) {
+  if (kernel.sums == EagerSums::unit) return chain(unit_for(kernel.unit, storage), a, b);
+  if (kernel.sums == EagerSums::exact) return exact_dot(a, b);
+  float sum = a[0] * b[0];
+  for (std::size_t k = 1; k < a.size(); ++k) {
+    const float product = a[k] * b[k];
+    sum = sum + product;
+  }
+  return sum;
+}
+
+}  // namespace
 
 float warp_sum(const softfloat::Format& format, const std::vector<float>& terms) {
   // 32 lanes with 4 accumulators each: term i goes to lane i mod 32 of accumulator (i / 32) mod 4.
@@ -39,7 +54,6 @@ float warp_sum(const softfloat::Format& format, const std::vector<float>& terms)
 
 Result eager(const EagerKernel& kernel, const Problem& p) {
   Result result;
-  const MatrixUnit& unit = unit_for(kernel.unit, p.storage);
   const softfloat::Format& storage = p.storage;
   const softfloat::Format& step = kernel.softmax_in_storage ? storage : softfloat::binary32;
   const auto kv_len = static_cast<std::size_t>(p.kv_len);
@@ -56,7 +70,7 @@ Result eager(const EagerKernel& kernel, const Problem& p) {
       const std::vector<float> q = operand(p.query(head, i));
       std::vector<float> scores;
       for (std::int64_t j = 0; j < p.kv_len; ++j) {
-        float s = rounded(storage, chain(unit, q, operand(p.key(head, j))));
+        float s = rounded(storage, dot(kernel, storage, q, operand(p.key(head, j))));
         if (!kernel.sqrt_on_both) s = rounded(storage, s * p.scale());
         if (p.soft_cap > 0) {
           s = rounded(storage, s / p.soft_cap);
@@ -69,9 +83,11 @@ Result eager(const EagerKernel& kernel, const Problem& p) {
       std::vector<float> e;
       for (const float s : scores) {
         const float x = rounded(step, s - m);
-        e.push_back(rounded(step, kernel.exp_correctly_rounded ? exp_f(x) : exp_by_exp2(x)));
+        e.push_back(rounded(step, exp_f(x)));
       }
-      const float l = warp_sum(step, e);
+      const float l = kernel.sums == EagerSums::unit
+                          ? warp_sum(step, e)
+                          : dot(kernel, storage, e, std::vector<float>(e.size(), 1.0F));
       const float inverse = rounded(step, 1.0F / l);
       std::vector<float> probabilities;
       for (const float x : e) {
@@ -83,7 +99,7 @@ Result eager(const EagerKernel& kernel, const Problem& p) {
         for (std::size_t j = 0; j < kv_len; ++j) {
           column[j] = p.value(head, static_cast<std::int64_t>(j))[static_cast<std::size_t>(d)];
         }
-        result.out.push_back(rounded(storage, chain(unit, probabilities, column)));
+        result.out.push_back(rounded(storage, dot(kernel, storage, probabilities, column)));
       }
     }
   }

@@ -2,19 +2,24 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "tests/sim/attention/plain/common.h"
 
 namespace kvsim::plain {
 
+/// How an eager kernel sums: on its matrix unit and by warps, or, in the controls, one after
+/// another in binary32, or exactly with one rounding to binary32.
+enum class EagerSums : std::uint8_t { unit, sequential, exact };
+
 /// What docs/attention.md, "Eager", leaves to the row.
 struct EagerKernel {
-  std::string_view unit;            ///< up to the formats
+  std::string_view unit;  ///< up to the formats
+  EagerSums sums = EagerSums::unit;
   bool sqrt_on_both = false;        ///< √scale on q and k instead of scale on q·k
   bool softmax_in_storage = false;  ///< every step of the softmax rounded to storage
   bool multiply = false;            ///< p = e · (1/l) instead of e / l
-  bool exp_correctly_rounded = true;
 };
 
 /// The whole layer, query by query. No lse.

@@ -26,8 +26,8 @@ constexpr std::array<std::int64_t, 10> flash_head_dims{32, 32, 64, 64, 80, 96, 1
 constexpr std::array<std::int64_t, 6> paged_head_dims{32, 64, 80, 96, 128, 256};
 
 Kernel online(std::string_view name, Tiling tiling, std::string_view unit,
-              std::int64_t multiprocessors, bool unfused = false) {
-  const OnlineKernel kernel{tiling, unit, multiprocessors, unfused};
+              std::int64_t multiprocessors, bool unfused = false, bool split_tile = false) {
+  const OnlineKernel kernel{tiling, unit, multiprocessors, unfused, split_tile};
   const bool splits = tiling != Tiling::mi300 && tiling != Tiling::llama_cuda;
   return {name,
           {.storages = halves, .head_dims = flash_head_dims, .splits = splits},
@@ -38,6 +38,13 @@ Kernel eager_on(std::string_view name, const EagerKernel& kernel, bool only_half
   Limits limits{.storages = halves, .head_dims = head_dims, .longest = 300};
   if (only_half) limits.storages = half;
   return {name, limits, [kernel](const Problem& p) { return eager(kernel, p); }};
+}
+
+Kernel control(std::string_view name, EagerSums sums) {
+  const EagerKernel kernel{.unit = {}, .sums = sums};
+  return {name,
+          {.storages = all_formats, .head_dims = head_dims, .longest = 300},
+          [kernel](const Problem& p) { return eager(kernel, p); }};
 }
 
 Kernel paged_as(std::string_view name, PagedVersion version) {
@@ -60,8 +67,11 @@ std::vector<Kernel> make_kernels() {
       eager_on("h100-eager", {.unit = "h100.wgmma"}),
       eager_on("h100-eager-sqrt", {.unit = "h100.wgmma", .sqrt_on_both = true}),
       eager_on("h100-eager-storage-softmax", {.unit = "h100.wgmma", .softmax_in_storage = true}),
+      control("float32", EagerSums::sequential),
+      control("exact", EagerSums::exact),
       online("a100-fa2", Tiling::fa2, "a100.mma", 108),
-      online("a100-torch-fa2", Tiling::fa2, "a100.mma", 108, true),
+      online("a100-fa2-unfused", Tiling::fa2, "a100.mma", 108, true),
+      online("a100-flash-decoding", Tiling::fa2, "a100.mma", 108, false, true),
       online("h100-fa2", Tiling::fa2, "h100.mma", 132),
       online("h100-fa3", Tiling::fa3, "h100.wgmma", 132),
       online("b200-fa4", Tiling::fa4, "b200.tcgen05", 148),

@@ -370,7 +370,7 @@ Result online_tiles(const OnlineKernel& kernel, const Problem& p) {
       const Row row(kernel, p, head, i);
       Merged merged;
       if (result.splits == 1) {
-        const Walk w = row.walk({0, p.kv_len}, tile_columns(kernel.tiling, p, false));
+        const Walk w = row.walk({0, p.kv_len}, tile_columns(kernel.tiling, p, kernel.split_tile));
         merged.o = w.first ? std::vector<float>(head_dim, 0.0F) : row.normalised(w);
         merged.lse = w.first ? -infinity : row.log_sum(w);
       } else {

@@ -19,6 +19,8 @@ struct OnlineKernel {
   std::string_view unit;
   std::int64_t multiprocessors = 0;
   bool unfused = false;
+  /// The split tile even where nothing is split: FlashAttention-2 before one split had its own.
+  bool split_tile = false;
 };
 
 /// The whole layer, query by query.

@@ -15,9 +15,9 @@ struct Limits {
   std::span<const std::int64_t> head_dims;
   bool masks = true;  ///< windows and non-causal layers
   bool soft_cap = true;
-  bool decode_only = false;         ///< query_len = 1
-  bool splits = false;              ///< forced splits and split sizes
-  std::int64_t longest = 700;       ///< kv_len
+  bool decode_only = false;        ///< query_len = 1
+  bool splits = false;             ///< forced splits and split sizes
+  std::int64_t longest = 700;      ///< kv_len
   std::int64_t products = 60'000;  ///< heads · query_len · kv_len · head_dim, about
 };
 
