@@ -87,13 +87,38 @@ struct SplitRule {
   std::int64_t slots_per_multiprocessor = 1;  ///< tiles that run on it at the same time
   std::int64_t whole_blocks = 0;              ///< not split if there are at most this many blocks
   std::int64_t most_splits = 128;
+  std::int64_t small_head_dim = 0;        ///< up to it a tile has small_head_tile_rows instead
+  std::int64_t small_head_tile_rows = 0;  ///< 0: as tile_rows
+  std::int64_t tall_tile_rows = 0;        ///< of a tile where the rows exceed tile_rows; 0: none
+  /// wave_efficiency: whether numbers of splits that change no block count do not compete.
+  bool skips_equal_shares = true;
+  /// FlashAttention-3 and -4: the heads of a group are rows of one tile, a window shortens what is
+  /// counted, and what is divided are the blocks that a tile of rows visits in its own sequence.
+  bool divides_visited_blocks = false;
 };
 
 /// How the outputs of splits are merged; docs/attention.md, "Splits".
 enum class SplitMerge : std::uint8_t {
-  log_sum_weights,     ///< FlashAttention-2: weights exp(lse − total lse)
-  normalized_weights,  ///< FlashAttention-3, -4: exp(lse − M) ÷ Σ; zero weights are skipped
-  serial_states,       ///< FlashInfer: states joined one after another
+  log_sum_weights,           ///< FlashAttention-2: weights exp(lse − total lse)
+  normalized_weights,        ///< FlashAttention-3: exp(lse − M) ÷ Σ; zero weights are skipped
+  base2_normalized_weights,  ///< FlashAttention-4: the same with exp2(lse·log2 e − M·log2 e)
+  serial_states,             ///< FlashInfer: states joined one after another
+};
+
+/// Where a soft cap c enters; the scale that is left for the exponent follows the dash.
+enum class SoftCapRule : std::uint8_t {
+  folded,             ///< tanh(s · (scale ÷ c)) – c
+  folded_reciprocal,  ///< tanh(s · (scale · (1 ÷ c))) – c
+  divided,            ///< c · tanh(s · scale ÷ c) – 1
+  scaled_before,      ///< c · tanh(s), where the query was multiplied by scale ÷ c – 1
+};
+
+/// How maximum m and row sum l become the lse; scale is the one that a soft cap left.
+enum class LogSumRule : std::uint8_t {
+  by_scale,       ///< fma(m, scale, log l)
+  by_scale_log2,  ///< fma(m, scale_log2 · ln 2, log l)
+  base_2,         ///< (m · scale_log2 + log2 l) · ln 2
+  fused_base_2,   ///< fma(m, scale_log2, log2 l) · ln 2
 };
 
 /// Parameters of AttentionFamily::online_tiles.
@@ -112,6 +137,9 @@ struct TileRule {
   bool operands_in_half = false;    ///< q, k, v and P are converted to binary16
   bool divides = false;             ///< out = O ÷ l instead of O · (1 ÷ l)
   bool output_in_binary32 = false;  ///< the output is not rounded to storage
+  SoftCapRule soft_cap = SoftCapRule::folded;
+  LogSumRule log_sum = LogSumRule::by_scale;
+  bool scale_log2_in_binary32 = false;  ///< scale · log2 e is a binary32 product
 };
 
 /// Parameters of AttentionFamily::paged.

@@ -46,10 +46,7 @@ std::int64_t element(std::int64_t k) {
 
 class LlamaCpu {
  public:
-  explicit LlamaCpu(const Run& run)
-      : run_(run),
-        exponents_(Exponents::make(ExponentFold::natural, run.scale, run.problem.mask.soft_cap)),
-        level_(run.options.engine.level) {}
+  explicit LlamaCpu(const Run& run) : run_(run), level_(run.options.engine.level) {}
 
   Result<bool> run_tile(const Tile& tile, std::span<float> out) const {
     const AttentionShape& shape = run_.shape();
@@ -132,7 +129,7 @@ class LlamaCpu {
         score = static_cast<float>(rest);
       }
     }
-    exponents_.finish_scores(scores);
+    scale_and_cap(scores, run_.scale, run_.problem.mask.soft_cap);
     return scores;
   }
 
@@ -186,7 +183,6 @@ class LlamaCpu {
   }
 
   const Run& run_;
-  Exponents exponents_;
   SimdLevel level_;
 };
 

@@ -15,23 +15,39 @@ namespace {
 
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 constexpr float ln2 = 0x1.62e43p-1F;
+constexpr float log2_e = 0x1.715476p+0F;
 constexpr std::int64_t most_lanes = 32;
 
-/// Lanes over which FlashAttention's combine kernel spreads the splits.
-std::int64_t lanes_of(std::int64_t splits, std::int64_t head_dim) {
-  const std::int64_t widest = head_dim % 128 == 0 ? 32 : head_dim % 64 == 0 ? 16 : 8;
+/// Lanes over which FlashAttention's combine kernel spreads the splits: in FlashAttention-2 by the
+/// head_dim that its kernel is compiled for, later by whether it is beyond 64.
+std::int64_t lanes_of(SplitMerge merge, std::int64_t splits, std::int64_t head_dim) {
+  std::int64_t widest = head_dim > 64 ? 32 : 16;
+  if (merge == SplitMerge::log_sum_weights) {
+    const bool by_32 = head_dim <= 32 || (head_dim > 64 && head_dim <= 96);
+    const bool by_128 = (head_dim > 96 && head_dim <= 128) || head_dim > 192;
+    widest = by_32 ? 8 : by_128 ? 32 : 16;
+  }
   return std::min(widest,
                   static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(splits))));
 }
 
+/// e^(lse − largest).
+float weight_of(SplitMerge merge, float lse, float largest, const ExpFunction& exp) {
+  if (merge != SplitMerge::base2_normalized_weights) return exp.exp(lse - largest);
+  const float scaled = lse * log2_e;
+  const float scaled_largest = largest * log2_e;
+  return exp.exp2(scaled - scaled_largest);
+}
+
 /// Σ exp(lse − largest): lane i takes i, i + W, …; then lanes are joined W/2, W/4, … apart.
-float sum_of_weights(const SplitOutputs& parts, float largest, const ExpFunction& exp) {
-  const std::int64_t width = lanes_of(parts.splits, parts.head_dim);
+float sum_of_weights(SplitMerge merge, const SplitOutputs& parts, float largest,
+                     const ExpFunction& exp) {
+  const std::int64_t width = lanes_of(merge, parts.splits, parts.head_dim);
   float lanes[most_lanes] = {};
   for (std::size_t s = 0; s < parts.log_sums.size(); ++s) {
     // Numbers that are not negative: that a lane starts from +0 instead of its first one and that
     // absent ones count as +0 changes no bit.
-    lanes[s % static_cast<std::size_t>(width)] += exp.exp(parts.log_sums[s] - largest);
+    lanes[s % static_cast<std::size_t>(width)] += weight_of(merge, parts.log_sums[s], largest, exp);
   }
   for (std::int64_t half = width / 2; half > 0; half /= 2) {
     for (std::int64_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
@@ -39,15 +55,16 @@ float sum_of_weights(const SplitOutputs& parts, float largest, const ExpFunction
   return lanes[0];
 }
 
-float merge_weighted(const SplitOutputs& parts, bool normalized, const ExpFunction& exp,
+float merge_weighted(SplitMerge merge, const SplitOutputs& parts, const ExpFunction& exp,
                      std::span<float> out) {
+  const bool normalized = merge != SplitMerge::log_sum_weights;
   const float largest = *std::max_element(parts.log_sums.begin(), parts.log_sums.end());
   if (largest == nothing) return nothing;
-  const float sum = sum_of_weights(parts, largest, exp);
+  const float sum = sum_of_weights(merge, parts, largest, exp);
   const float lse = log_f32(sum) + largest;
   const float inverse = 1 / sum;
   for (std::size_t s = 0; s < parts.log_sums.size(); ++s) {
-    const float weight = normalized ? exp.exp(parts.log_sums[s] - largest) * inverse
+    const float weight = normalized ? weight_of(merge, parts.log_sums[s], largest, exp) * inverse
                                     : exp.exp(parts.log_sums[s] - lse);
     if (normalized && weight == 0) continue;
     const float* const o = parts.outputs + static_cast<std::int64_t>(s) * parts.stride;
@@ -87,7 +104,7 @@ float merge_splits(SplitMerge merge, const SplitOutputs& parts, const ExpFunctio
                    std::span<float> out) {
   std::fill(out.begin(), out.end(), 0.0F);
   if (merge == SplitMerge::serial_states) return merge_states(parts, exp, out);
-  return merge_weighted(parts, merge == SplitMerge::normalized_weights, exp, out);
+  return merge_weighted(merge, parts, exp, out);
 }
 
 }  // namespace kvsim::attention

@@ -22,7 +22,8 @@ struct SplitOutputs {
 };
 
 /// Merges them into out [head_dim], binary32 not yet rounded to storage, and returns the row's lse
-/// in base e. +0 and −∞ where all splits are empty. `exp` gives e^x, for serial_states 2^x.
+/// in base e. +0 and −∞ where all splits are empty. `exp` gives e^x, for
+/// serial_states and base2_normalized_weights 2^x.
 float merge_splits(SplitMerge merge, const SplitOutputs& parts, const ExpFunction& exp,
                    std::span<float> out);
 

@@ -23,8 +23,8 @@ namespace {
 constexpr float no_score = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are independent
 
-/// The queries first … first + count − 1 of all heads that share one K/V head, over the keys of one
-/// split.
+/// The rows first … first + count − 1 of the heads that share one K/V head, row = query · group +
+/// head of the group, over the keys of one split.
 struct TileTask {
   std::int64_t kv_head = 0;
   std::int64_t first = 0;
@@ -49,7 +49,7 @@ class OnlineTiles {
         plan_(plan),
         scores_(std::move(scores)),
         values_(std::move(values)),
-        exponents_(Exponents::make(rule_.fold, run.scale, run.problem.mask.soft_cap)),
+        exponents_(Exponents::make(rule_, run.scale, run.problem.mask.soft_cap)),
         half_outputs_(values_.output() == softfloat::binary16),
         operand_(rule_.operands_in_half ? softfloat::binary16 : run.problem.storage),
         exp_(gpu_exp2(run)),
@@ -88,13 +88,21 @@ class OnlineTiles {
   }
   [[nodiscard]] std::int64_t row_of(const TileTask& task, std::int64_t row) const {
     const std::int64_t group = run_.shape().group();
-    return run_.row_of(task.kv_head * group + row % group, task.first + row / group);
+    const std::int64_t head = task.kv_head * group + (task.first + row) % group;
+    return run_.row_of(head, query_of(task, row));
+  }
+
+  [[nodiscard]] std::int64_t query_of(const TileTask& task, std::int64_t row) const {
+    return (task.first + row) / run_.shape().group();
+  }
+  [[nodiscard]] KeyRange seen_by(const TileTask& task, std::int64_t row) const {
+    return visible_keys(run_.shape(), run_.problem.mask, query_of(task, row));
   }
 
   Result<bool> run_block(const TileTask& task, const KeyRange& block, State& state) const;
   void softmax_row(std::int64_t row, const KeyRange& seen, State& state) const;
   [[nodiscard]] float new_maximum(float before, std::span<const float> scores) const;
-  void exponentials(std::span<float> x, const KeyRange& seen) const;
+  void exponentials(std::span<float> x, bool emulates) const;
   Result<bool> add_unit_row_sum(std::int64_t first, std::int64_t rows, std::int64_t keys,
                                 State& state) const;
   void finish(const TileTask& task, State& state, const SplitStore& store) const;
@@ -134,13 +142,18 @@ struct OnlineTiles::State {
 
 Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store) const {
   const AttentionShape& shape = run_.shape();
-  const std::int64_t rows = task.count * shape.group();
+  const std::int64_t rows = task.count;
   State state(rows, shape.head_dim, plan_.block_columns);
   for (std::int64_t row = 0; row < rows; ++row) {
     std::copy_n(run_.problem.q + row_of(task, row) * shape.head_dim, shape.head_dim,
                 state.q.data() + row * shape.head_dim);
   }
   if (operand_ != run_.problem.storage) round_to(operand_, state.q);
+  if (exponents_.natural()) {
+    const float factor = rounded_to_half(exponents_.query_factor);
+    for (float& x : state.q) x *= factor;
+    round_to(operand_, state.q);
+  }
   const std::int64_t blocks = (task.keys.size() + plan_.block_columns - 1) / plan_.block_columns;
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::int64_t number = rule_.last_to_first ? blocks - 1 - i : i;
@@ -156,20 +169,13 @@ Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store
 Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                                     State& state) const {
   const AttentionShape& shape = run_.shape();
-  const AttentionMask& mask = run_.problem.mask;
-  // The queries that see a key of the block stand together, because both ends of what they see
-  // grow.
-  std::int64_t first = 0;
-  while (first < task.count && visible_keys(shape, mask, task.first + first).end <= block.begin) {
-    ++first;
-  }
-  std::int64_t last = task.count;
-  while (last > first && visible_keys(shape, mask, task.first + last - 1).begin >= block.end) {
-    --last;
-  }
-  if (first == last) return true;
-  const std::int64_t first_row = first * shape.group();
-  const std::int64_t rows = (last - first) * shape.group();
+  // The rows that see a key of the block stand together, because both ends of what they see grow.
+  std::int64_t first_row = 0;
+  while (first_row < task.count && seen_by(task, first_row).end <= block.begin) ++first_row;
+  std::int64_t last_row = task.count;
+  while (last_row > first_row && seen_by(task, last_row - 1).begin >= block.end) --last_row;
+  if (first_row == last_row) return true;
+  const std::int64_t rows = last_row - first_row;
   const std::int64_t columns = plan_.block_columns;
   float* const p = state.p.data() + first_row * columns;
   float* const o = state.o.data() + first_row * shape.head_dim;
@@ -184,7 +190,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                                        p, columns, run_.engine_of_one());
   if (!done) return done;
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
-    KeyRange seen = intersect(visible_keys(shape, mask, task.first + row / shape.group()), block);
+    const KeyRange seen = intersect(seen_by(task, row), block);
     softmax_row(row, {seen.begin - block.begin, seen.end - block.begin}, state);
   }
   const std::span<float> block_p(p, index(rows * columns));
@@ -234,6 +240,9 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
       if (rule_.flush_below < 0 && x < rule_.flush_below) r = 0;
     }
   }
+  // FlashAttention-4 masks a row's first block and blocks with hidden keys, and emulates elsewhere.
+  const bool emulates = rule_.emulated_exponentials && state.started[index(row)] != 0 &&
+                        seen.size() == plan_.block_columns;
   state.started[index(row)] = 1;
   state.maximum[index(row)] = maximum;
   state.rescale[index(row)] = r;
@@ -241,7 +250,7 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
   exponents_.subtract(scores, maximum);
   std::fill(p.begin(), p.begin() + seen.begin, no_score);
   std::fill(p.begin() + seen.end, p.end(), no_score);
-  exponentials(p, seen);
+  exponentials(p, emulates);
   if (rule_.row_sum != RowSumRule::unit) {
     add_to_row_sum(rule_.row_sum, p, r,
                    std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
@@ -255,13 +264,13 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
 }
 
 /// Exponents of a block, −∞ where a key is masked, become probabilities.
-void OnlineTiles::exponentials(std::span<float> x, const KeyRange& seen) const {
+void OnlineTiles::exponentials(std::span<float> x, bool emulates) const {
   if (rule_.flush_below < 0) {
     for (float& e : x) e = e < rule_.flush_below ? no_score : e;
   }
   const SimdLevel level = run_.options.engine.level;
   std::vector<float> emulated;
-  if (rule_.emulated_exponentials) {
+  if (emulates) {
     for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
       if (is_emulated(j, plan_.block_columns)) emulated.push_back(x[index(j)]);
     }
@@ -276,8 +285,7 @@ void OnlineTiles::exponentials(std::span<float> x, const KeyRange& seen) const {
   std::size_t next = 0;
   for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
     if (!is_emulated(j, plan_.block_columns)) continue;
-    x[index(j)] = j >= seen.begin && j < seen.end ? emulated[next] : 0.0F;
-    ++next;
+    x[index(j)] = emulated[next++];
   }
 }
 
@@ -304,7 +312,7 @@ Result<bool> OnlineTiles::add_unit_row_sum(std::int64_t first, std::int64_t rows
 void OnlineTiles::finish(const TileTask& task, State& state, const SplitStore& store) const {
   const std::int64_t head_dim = run_.shape().head_dim;
   const bool states = plan_.splits > 1 && rule_.merge == SplitMerge::serial_states;
-  for (std::int64_t row = 0; row < task.count * run_.shape().group(); ++row) {
+  for (std::int64_t row = 0; row < task.count; ++row) {
     if (state.started[index(row)] == 0) continue;  // +0 and −∞ stay
     const float sum = finish_row_sum(
         rule_.row_sum, std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
@@ -317,9 +325,8 @@ void OnlineTiles::finish(const TileTask& task, State& state, const SplitStore& s
       const float inverse = sum == 0 || std::isnan(sum) ? 1.0F : 1 / sum;
       for (float& x : o) x *= inverse;
     }
-    store.log_sums[index(to)] = states
-                                    ? std::fma(maximum, exponents_.scale_log2, log2_f32(sum))
-                                    : std::fma(maximum, exponents_.remaining_scale, log_f32(sum));
+    store.log_sums[index(to)] = states ? std::fma(maximum, exponents_.scale_log2, log2_f32(sum))
+                                       : exponents_.log_sum(rule_.log_sum, maximum, sum);
     if (plan_.splits == 1 && !rule_.output_in_binary32) round_to(run_.problem.storage, o);
     std::copy(o.begin(), o.end(), store.outputs.data() + to * head_dim);
   }
@@ -337,18 +344,18 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   const SplitPlan plan = plan_splits(run.kernel, shape, run.problem.mask, run.problem.launch);
   const OnlineTiles tiles(run, plan, scores.value(), values.value());
 
+  const std::int64_t share = plan.tile_rows > 0 ? plan.block_columns : plan.size;
   const std::int64_t splits =
-      std::min(plan.splits, (shape.kv_len + plan.size - 1) / plan.size);  // the others are empty
-  const std::int64_t queries = std::max<std::int64_t>(1, rows_of_a_tile / shape.group());
+      std::min(plan.splits, (shape.kv_len + share - 1) / share);  // the others are empty
+  const std::int64_t rows_of_a_task = plan.tile_rows > 0 ? plan.tile_rows : rows_of_a_tile;
+  const std::int64_t group_rows = shape.query_len * shape.group();
   std::vector<TileTask> tasks;
   for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
+    for (std::int64_t row = 0; row < group_rows; row += rows_of_a_task) {
       for (std::int64_t s = 0; s < splits; ++s) {
-        tasks.push_back({head,
-                         i,
-                         std::min(queries, shape.query_len - i),
-                         s,
-                         {s * plan.size, std::min((s + 1) * plan.size, shape.kv_len)}});
+        const KeyRange keys = split_keys(plan, shape, run.problem.mask, row / rows_of_a_task, s);
+        if (keys.empty()) continue;
+        tasks.push_back({head, row, std::min(rows_of_a_task, group_rows - row), s, keys});
       }
     }
   }
@@ -367,8 +374,10 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
       });
   if (!done) return done;
   if (merges) {
-    const bool states = run.kernel.tiles->merge == SplitMerge::serial_states;
-    const ExpFunction merge_exp = states ? gpu_exp2(run) : gpu_exp_base_e(run, true);
+    const SplitMerge merge = run.kernel.tiles->merge;
+    const bool base_2 =
+        merge == SplitMerge::serial_states || merge == SplitMerge::base2_normalized_weights;
+    const ExpFunction merge_exp = base_2 ? gpu_exp2(run) : gpu_exp_base_e(run, true);
     parallel_for(static_cast<std::int64_t>(rows), run.options.engine.threads, [&](std::int64_t i) {
       std::vector<float> log_sums(index(splits));
       for (std::size_t s = 0; s < log_sums.size(); ++s) {
@@ -376,7 +385,7 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
       }
       const std::span<float> out =
           std::span(result.out).subspan(index(i * shape.head_dim), index(shape.head_dim));
-      result.lse[index(i)] = merge_splits(run.kernel.tiles->merge,
+      result.lse[index(i)] = merge_splits(merge,
                                           {.splits = plan.splits,
                                            .log_sums = log_sums,
                                            .outputs = split_outputs.data() + i * shape.head_dim,

@@ -79,10 +79,19 @@ constexpr SplitRule fa2_splits{.policy = SplitPolicy::wave_efficiency,
                                .slots_per_multiprocessor = 2,
                                .whole_blocks = 0};
 // hopper/heuristics.h.
-constexpr SplitRule fa3_splits{
-    .policy = SplitPolicy::wave_efficiency, .tile_rows = 128, .whole_blocks = 4};
-constexpr SplitRule fa4_splits{
-    .policy = SplitPolicy::fill_multiprocessors, .tile_rows = 128, .whole_blocks = 4};
+constexpr SplitRule fa3_splits{.policy = SplitPolicy::wave_efficiency,
+                               .tile_rows = 128,
+                               .whole_blocks = 4,
+                               .small_head_dim = 96,
+                               .small_head_tile_rows = 192,
+                               .skips_equal_shares = false,
+                               .divides_visited_blocks = true};
+// flash_attn/cute/interface.py: two tiles of 128 rows go together where there is more than one.
+constexpr SplitRule fa4_splits{.policy = SplitPolicy::fill_multiprocessors,
+                               .tile_rows = 128,
+                               .whole_blocks = 4,
+                               .tall_tile_rows = 256,
+                               .divides_visited_blocks = true};
 
 constexpr TileRule fa2{.tiles = fa2_tiles, .last_to_first = true, .split = fa2_splits};
 constexpr TileRule fa2_unfused{
@@ -92,14 +101,18 @@ constexpr TileRule flash_decoding{
 constexpr TileRule fa3{.tiles = fa3_tiles,
                        .last_to_first = true,
                        .split = fa3_splits,
-                       .merge = SplitMerge::normalized_weights};
+                       .merge = SplitMerge::normalized_weights,
+                       .log_sum = LogSumRule::by_scale_log2};
 constexpr TileRule fa4{.tiles = fa4_tiles,
                        .last_to_first = true,
                        .rescale_threshold = 8,
                        .emulated_exponentials = true,
                        .row_sum = RowSumRule::packed,
                        .split = fa4_splits,
-                       .merge = SplitMerge::normalized_weights};
+                       .merge = SplitMerge::base2_normalized_weights,
+                       .soft_cap = SoftCapRule::divided,
+                       .log_sum = LogSumRule::base_2,
+                       .scale_log2_in_binary32 = true};
 
 constexpr std::string_view fa2_source =
     "Dao-AILab/flash-attention csrc/flash_attn/src/flash_fwd_kernel.h, softmax.h, flash_api.cpp";

@@ -30,7 +30,10 @@ constexpr TileRule rule{.tiles = tiles,
                         .fold = ExponentFold::fused_rescale,
                         .row_sum = RowSumRule::unit,
                         .split = {.policy = SplitPolicy::chunk_search},
-                        .merge = SplitMerge::serial_states};
+                        .merge = SplitMerge::serial_states,
+                        .soft_cap = SoftCapRule::folded_reciprocal,
+                        .log_sum = LogSumRule::fused_base_2,
+                        .scale_log2_in_binary32 = true};
 
 constexpr AttentionKernel row(std::string_view name, std::string_view device,
                               std::int64_t multiprocessors, std::span<const StorageSums> sums) {

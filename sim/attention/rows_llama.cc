@@ -32,7 +32,8 @@ constexpr TileRule cuda{.tiles = cuda_tiles,
                         .row_sum = RowSumRule::butterfly,
                         .operands_in_half = true,
                         .divides = true,
-                        .output_in_binary32 = true};
+                        .output_in_binary32 = true,
+                        .soft_cap = SoftCapRule::scaled_before};
 
 constexpr auto rows = std::to_array<AttentionKernel>({
     {.name = "llama.cpp-cpu",

@@ -34,12 +34,18 @@ std::int64_t columns_of(const TileRule& rule, const AttentionShape& shape,
                       (tile.narrow_if_windowed && mask.window > 0) ||
                       (tile.narrow_if_paged && paged);
   if (narrow) return tile.narrow_columns;
-  return split || paged || rule.always_split_tile ? tile.split_columns : tile.columns;
+  return split || rule.always_split_tile ? tile.split_columns : tile.columns;
 }
 
 /// FlashAttention packs the query heads of a group as rows when there is one query.
 bool packs_group(const AttentionShape& shape, const AttentionMask& mask) {
   return shape.query_len == 1 && mask.window == 0 && shape.head_dim % 8 == 0;
+}
+
+std::int64_t tile_rows_of(const SplitRule& rule, const AttentionShape& shape) {
+  if (shape.head_dim <= rule.small_head_dim) return rule.small_head_tile_rows;
+  const bool tall = shape.query_len * shape.group() > rule.tile_rows;
+  return tall && rule.tall_tile_rows > 0 ? rule.tall_tile_rows : rule.tile_rows;
 }
 
 std::int64_t longest(const AttentionShape& shape, const AttentionLaunch& launch) {
@@ -61,7 +67,8 @@ std::int64_t splits_by_wave_efficiency(const SplitRule& rule, const SplitWork& w
   std::vector<float> efficiency(static_cast<std::size_t>(most) + 1, 0.0F);
   float best = 0;
   for (std::int64_t s = 1; s <= most; ++s) {
-    if (s > 1 && divide_up(work.blocks, s) == divide_up(work.blocks, s - 1)) continue;
+    const bool same_share = s > 1 && divide_up(work.blocks, s) == divide_up(work.blocks, s - 1);
+    if (rule.skips_equal_shares && same_share) continue;
     const float waves = static_cast<float>(tiles * s) / static_cast<float>(slots);
     efficiency[static_cast<std::size_t>(s)] = waves / std::ceil(waves);
     best = std::max(best, efficiency[static_cast<std::size_t>(s)]);
@@ -84,10 +91,12 @@ std::int64_t search_chunk(const AttentionShape& shape, const AttentionLaunch& la
                           std::int64_t multiprocessors) {
   const std::int64_t rows = shape.query_len * shape.group();
   const std::int64_t tile_rows = rows > 64 && shape.head_dim < 256 ? 128 : rows > 16 ? 64 : 16;
-  const std::int64_t keys = longest(shape, launch);
+  // A cache in pages is cut between pages.
+  const std::int64_t unit = launch.paged ? launch.page_size : 1;
+  const std::int64_t keys = divide_up(longest(shape, launch), unit);
   const std::int64_t most_tiles = std::max<std::int64_t>(1, 2 * multiprocessors / shape.kv_heads);
-  std::int64_t low = smallest_chunk;
-  std::int64_t high = std::max(keys, smallest_chunk);
+  std::int64_t low = std::max<std::int64_t>(1, smallest_chunk / unit);
+  std::int64_t high = std::max(keys, low);
   while (low < high) {
     const std::int64_t chunk = low + (high - low) / 2;
     if (launch.batch * divide_up(rows, tile_rows) * divide_up(keys, chunk) > most_tiles) {
@@ -96,7 +105,7 @@ std::int64_t search_chunk(const AttentionShape& shape, const AttentionLaunch& la
       high = chunk;
     }
   }
-  return low;
+  return low * unit;
 }
 
 SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape,
@@ -104,11 +113,21 @@ SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape
   const TileRule& rule = *kernel.tiles;
   const std::int64_t keys = longest(shape, launch);
   const std::int64_t split_columns = columns_of(rule, shape, mask, launch.paged, true);
+  SplitRule split = rule.split;
+  split.tile_rows = tile_rows_of(split, shape);
   SplitWork work{.batch = launch.batch,
                  .heads = shape.query_heads,
                  .rows = shape.query_len,
                  .blocks = divide_up(keys, split_columns),
                  .multiprocessors = multiprocessors_of(kernel, launch)};
+  if (split.divides_visited_blocks) {
+    work.heads = shape.kv_heads;
+    work.rows = shape.query_len * shape.group();
+    if (mask.window > 0) {
+      const std::int64_t tile = split.tall_tile_rows > 0 ? rule.split.tile_rows : split.tile_rows;
+      work.blocks = divide_up(std::min(keys, mask.window + tile), split_columns);
+    }
+  }
   SplitPlan plan{.splits = launch.splits, .size = launch.split_size, .block_columns = 0};
   const bool forced = launch.splits > 0 || launch.split_size > 0;
   switch (rule.split.policy) {
@@ -116,16 +135,14 @@ SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape
       plan.splits = 1;
       break;
     case SplitPolicy::wave_efficiency:
-      if (packs_group(shape, mask)) {
+      if (!split.divides_visited_blocks && packs_group(shape, mask)) {
         work.heads = shape.kv_heads;
         work.rows = shape.group();
       }
-      if (!forced) plan.splits = splits_by_wave_efficiency(rule.split, work);
+      if (!forced) plan.splits = splits_by_wave_efficiency(split, work);
       break;
     case SplitPolicy::fill_multiprocessors:
-      work.heads = shape.kv_heads;
-      work.rows = shape.query_len * shape.group();
-      if (!forced) plan.splits = splits_to_fill(rule.split, work);
+      if (!forced) plan.splits = splits_to_fill(split, work);
       break;
     case SplitPolicy::chunk_search:
       if (launch.splits > 0) plan.size = divide_up(keys, launch.splits);
@@ -134,12 +151,41 @@ SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape
   }
   if (plan.size > 0) {
     if (plan.splits == 0) plan.splits = divide_up(keys, plan.size);
+  } else if (split.divides_visited_blocks) {
+    plan.tile_rows = split.tile_rows;
   } else {
     plan.size = divide_up(work.blocks, plan.splits) * split_columns;
   }
-  if (plan.splits == 1) plan.size = shape.kv_len;
+  if (plan.splits == 1) {
+    plan.size = shape.kv_len;
+    plan.tile_rows = 0;
+  }
   plan.block_columns = columns_of(rule, shape, mask, launch.paged, plan.splits > 1);
   return plan;
+}
+
+attention::KeyRange split_keys(const SplitPlan& plan, const AttentionShape& shape,
+                               const AttentionMask& mask, std::int64_t tile, std::int64_t split) {
+  if (plan.tile_rows == 0) {
+    return {split * plan.size, std::min((split + 1) * plan.size, shape.kv_len)};
+  }
+  // The source bounds what a tile sees by its rows, whether all of them are there or not.
+  const std::int64_t first = tile * plan.tile_rows / shape.group();
+  const std::int64_t last = ((tile + 1) * plan.tile_rows - 1) / shape.group();
+  const std::int64_t before = shape.kv_len - shape.query_len;
+  std::int64_t end = divide_up(shape.kv_len, plan.block_columns);
+  if (mask.causal || mask.window > 0) {
+    const std::int64_t keys = std::max<std::int64_t>(0, last + 1 + before);
+    end = std::min(end, divide_up(keys, plan.block_columns));
+  }
+  std::int64_t begin = 0;
+  if (mask.window > 0) {
+    begin = std::max<std::int64_t>(0, first + before - (mask.window - 1)) / plan.block_columns;
+  }
+  const std::int64_t share = divide_up(std::max<std::int64_t>(0, end - begin), plan.splits);
+  const std::int64_t own = std::min(begin + split * share, end);
+  return {own * plan.block_columns,
+          std::min(std::min(own + share, end) * plan.block_columns, shape.kv_len)};
 }
 
 namespace attention {

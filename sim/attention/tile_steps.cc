@@ -15,6 +15,8 @@ namespace kvsim::attention {
 namespace {
 
 constexpr double log2_e = 0x1.71547652b82fep+0;
+constexpr float log2_e_f32 = 0x1.715476p+0F;
+constexpr float ln2 = 0x1.62e43p-1F;
 
 // Sums start from +0 instead of their first number: p is never −0, so that no bit differs.
 
@@ -61,24 +63,83 @@ void add_butterfly(std::span<const float> p, float r, std::span<float> sums) {
 
 }  // namespace
 
-Exponents Exponents::make(ExponentFold fold, float scale, float soft_cap) {
-  Exponents e{.fold = fold, .soft_cap = soft_cap, .remaining_scale = scale};
+Exponents Exponents::make(const TileRule& rule, float scale, float soft_cap) {
+  Exponents e{.fold = rule.fold,
+              .soft_cap_rule = rule.soft_cap,
+              .soft_cap = soft_cap,
+              .remaining_scale = scale};
   if (soft_cap > 0) {
-    e.cap_factor = scale / soft_cap;
-    e.remaining_scale = 1;
-  } else if (fold == ExponentFold::natural) {
-    e.score_factor = scale;
+    switch (rule.soft_cap) {
+      case SoftCapRule::folded:
+        e.cap_factor = scale / soft_cap;
+        e.remaining_scale = soft_cap;
+        break;
+      case SoftCapRule::folded_reciprocal: {
+        const float reciprocal = 1 / soft_cap;
+        e.cap_factor = scale * reciprocal;
+        e.remaining_scale = soft_cap;
+        break;
+      }
+      case SoftCapRule::divided:
+        e.cap_factor = scale;
+        e.remaining_scale = 1;
+        break;
+      case SoftCapRule::scaled_before:
+        scale = scale / soft_cap;
+        break;
+    }
+  }
+  if (e.natural()) {
+    e.query_factor = scale;
     e.remaining_scale = 1;
   }
-  e.scale_log2 = static_cast<float>(static_cast<double>(e.remaining_scale) * log2_e);
+  e.scale_log2 = rule.scale_log2_in_binary32
+                     ? e.remaining_scale * log2_e_f32
+                     : static_cast<float>(static_cast<double>(e.remaining_scale) * log2_e);
   return e;
 }
 
 void Exponents::finish_scores(std::span<float> scores) const {
-  if (soft_cap > 0) {
-    for (float& s : scores) s = soft_cap * tanh_f32(s * cap_factor);
-  } else if (natural()) {
-    for (float& s : scores) s *= score_factor;
+  if (soft_cap <= 0) return;
+  for (float& s : scores) {
+    switch (soft_cap_rule) {
+      case SoftCapRule::folded:
+      case SoftCapRule::folded_reciprocal:
+        s = tanh_f32(s * cap_factor);
+        break;
+      case SoftCapRule::divided: {
+        const float scaled = s * cap_factor;
+        s = soft_cap * tanh_f32(scaled / soft_cap);
+        break;
+      }
+      case SoftCapRule::scaled_before:
+        s = soft_cap * tanh_f32(s);
+        break;
+    }
+  }
+}
+
+float Exponents::log_sum(LogSumRule rule, float maximum, float sum) const {
+  switch (rule) {
+    case LogSumRule::by_scale:
+      break;
+    case LogSumRule::by_scale_log2:
+      return std::fma(maximum, scale_log2 * ln2, log_f32(sum));
+    case LogSumRule::base_2: {
+      const float scaled = maximum * scale_log2;
+      return (scaled + log2_f32(sum)) * ln2;
+    }
+    case LogSumRule::fused_base_2:
+      return std::fma(maximum, scale_log2, log2_f32(sum)) * ln2;
+  }
+  return std::fma(maximum, remaining_scale, log_f32(sum));
+}
+
+void scale_and_cap(std::span<float> scores, float scale, float soft_cap) {
+  const float factor = soft_cap > 0 ? scale / soft_cap : scale;
+  for (float& s : scores) {
+    s *= factor;
+    if (soft_cap > 0) s = soft_cap * tanh_f32(s);
   }
 }
 
@@ -134,7 +195,7 @@ bool is_emulated(std::int64_t j, std::int64_t columns) {
   constexpr std::int64_t period = 16;
   constexpr std::int64_t first_of_period = 12;
   const std::int64_t even = j % fragment / 2 * 2;
-  return even % period >= first_of_period && j / fragment < columns / fragment - 1;
+  return even % period >= first_of_period && j >= fragment && j / fragment < columns / fragment - 1;
 }
 
 }  // namespace kvsim::attention

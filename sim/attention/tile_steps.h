@@ -14,14 +14,15 @@ namespace kvsim::attention {
 /// How scores become exponents: what the mask and the rule make of the scale.
 struct Exponents {
   ExponentFold fold = ExponentFold::fused;
+  SoftCapRule soft_cap_rule = SoftCapRule::folded;
   float soft_cap = 0;         ///< 0: none
-  float cap_factor = 0;       ///< scale ÷ soft cap
-  float score_factor = 1;     ///< scores are multiplied by it before anything else; 1: not
+  float cap_factor = 0;       ///< of scores, before the soft cap
+  float query_factor = 1;     ///< queries are multiplied by it, where fold is natural
   float remaining_scale = 1;  ///< the scale that is left: of the exponent and of the lse
   float scale_log2 = 1;       ///< remaining_scale · log2 e
 
   /// From scale and soft cap.
-  static Exponents make(ExponentFold fold, float scale, float soft_cap);
+  static Exponents make(const TileRule& rule, float scale, float soft_cap);
   /// Whether exponents are to base e.
   [[nodiscard]] bool natural() const { return fold == ExponentFold::natural; }
 
@@ -31,7 +32,12 @@ struct Exponents {
   void subtract(std::span<float> scores, float maximum) const;
   /// The exponent of the rescale factor.
   [[nodiscard]] float of_rescale(float before, float after) const;
+  /// The lse of a row.
+  [[nodiscard]] float log_sum(LogSumRule rule, float maximum, float sum) const;
 };
+
+/// Scores times scale, and c · tanh(s · (scale ÷ c)) where there is a soft cap c.
+void scale_and_cap(std::span<float> scores, float scale, float soft_cap);
 
 inline constexpr std::int64_t row_sum_parts = 4;  ///< running sums of a row, at most
 

@@ -52,7 +52,6 @@ class TorchCpu {
  public:
   explicit TorchCpu(const Run& run)
       : run_(run),
-        exponents_(Exponents::make(ExponentFold::natural, run.scale, run.problem.mask.soft_cap)),
         vector_exp_(run.problem.storage == softfloat::binary32 ? ExpModel::torch_exp_u20
                                                                : ExpModel::torch_fexp_u20),
         level_(run.options.engine.level) {}
@@ -76,7 +75,6 @@ class TorchCpu {
   Result<bool> add_values(const Tile& tile, const KeyRange& block, State& state) const;
 
   const Run& run_;
-  Exponents exponents_;
   ExpFunction vector_exp_;
   SimdLevel level_;
 };
@@ -149,7 +147,7 @@ Result<bool> TorchCpu::run_block(const Tile& tile, const KeyRange& block, State&
 
 void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p,
                            State& state) const {
-  exponents_.finish_scores(p);
+  scale_and_cap(p, run_.scale, run_.problem.mask.soft_cap);
   for (std::size_t j = 0; j < p.size(); ++j) {
     const auto key = static_cast<std::int64_t>(j);
     if (key < seen.begin || key >= seen.end) p[j] = no_score;
@@ -161,7 +159,7 @@ void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<flo
     std::ranges::fill(p, 0.0F);  // nothing seen so far: no exponential of −∞ − (−∞)
     return;
   }
-  exponents_.subtract(p, maximum);
+  for (float& s : p) s -= maximum;
   const float block_sum = exponentials(p);
   const float r = exp_f32(before - maximum);
   float& sum = state.sum[index(row)];

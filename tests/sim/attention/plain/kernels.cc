@@ -78,7 +78,7 @@ std::vector<Kernel> make_kernels() {
       online("a100-flashinfer", Tiling::flashinfer, "a100.mma", 108),
       online("h100-flashinfer", Tiling::flashinfer, "h100.mma", 132),
       online("mi300-fa2", Tiling::mi300, "mi300.mfma", 304),
-      online("a100-llama.cpp", Tiling::llama_cuda, "a100.mma", 108),
+      online("llama.cpp-cuda", Tiling::llama_cuda, "a100.mma", 108),
       paged_as("a100-vllm", PagedVersion::chosen),
       paged_as("a100-vllm-v1", PagedVersion::v1),
       paged_as("a100-vllm-v2", PagedVersion::v2),
