@@ -82,7 +82,8 @@ void expect_attention(std::string_view name, const Layer& layer) {
   }
   EXPECT_LT(furthest, 4e-3) << name;
   for (std::size_t i = 0; i < result.lse.size(); ++i) {
-    EXPECT_NEAR(result.lse[i], expected[result.out.size() + i], 1e-4) << name;
+    // llama.cpp on CUDA rounds the scaled query to binary16.
+    EXPECT_NEAR(result.lse[i], expected[result.out.size() + i], 5e-4) << name;
   }
 }
 
