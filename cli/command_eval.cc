@@ -48,13 +48,14 @@ constexpr std::array eval_options{
         "lanes(W,U), blocks(B), split(S), mma(UNIT), numpy-pairwise, torch-cascade(W); nested "
         "outermost first: split(4)/lanes(16,2); options such as split(4,partials=bf16): "
         "docs/orders.md"},
+    OptionSpec{"--tree", "", "dot and sum: print the tree of additions too, and its SHA-256"},
     OptionSpec{"--product", "NAME",
                "dot: rounded (default: each product to the accumulator's format), fused "
                "(fma, starting from fma(a,b,+0)) or exact (rounded only in the sum)"},
 };
 
-constexpr std::array<std::string_view, 6> sum_options{"--a",          "--b",     "--input",
-                                                      "--accumulate", "--order", "--product"};
+constexpr std::array<std::string_view, 7> sum_options{
+    "--a", "--b", "--input", "--accumulate", "--order", "--product", "--tree"};
 
 Result<const Operation*> find_operation(std::string_view name) {
   const auto rows = operations();

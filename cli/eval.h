@@ -39,7 +39,9 @@ struct Evaluation {
   /// True where the result is the exact value rounded to the format, so that an error in ulp means
   /// something (not for round_to_integral).
   bool has_error = true;
-  Json input;  ///< the options that hold beside the operands
+  Json input;        ///< the options that hold beside the operands
+  std::string tree;  ///< dot and sum with --tree: canonical text of the order's tree
+  std::string tree_digest;
 };
 
 /// One operation of `kvsim eval OP A B C`.

@@ -182,6 +182,11 @@ Report evaluation_report(const Evaluation& evaluation) {
   result["error_ulp"] = has_error ? json_number(error.value) : Json();
   facts.rows.push_back({Cell("exact value"), Cell(to_text(evaluation.exact))});
   if (has_error) facts.rows.push_back({Cell("error"), Cell(ulp_text(error))});
+  if (!evaluation.tree.empty()) {
+    facts.rows.push_back({Cell("tree"), Cell(evaluation.tree)});
+    facts.rows.push_back({Cell("tree sha256"), Cell(evaluation.tree_digest)});
+    result["tree"] = Json{{"text", evaluation.tree}, {"sha256", evaluation.tree_digest}};
+  }
   report.tables.push_back(std::move(facts));
   return report;
 }

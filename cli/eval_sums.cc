@@ -14,6 +14,7 @@
 #include "cli/printable.h"
 #include "sim/order.h"
 #include "sim/sum.h"
+#include "sim/sum_tree.h"
 #include "softfloat/text.h"
 
 namespace kvsim {
@@ -158,6 +159,12 @@ Result<Evaluation> evaluate_sum(std::string_view operation, const ParsedOptions&
   if (is_dot) input["product"] = to_string(sum->product);
   add_mode(input, mode);
 
+  if (options.has("--tree")) {
+    const Result<SumTree> tree = build_sum_tree(sum->order, static_cast<std::int64_t>(count));
+    if (!tree) return Error{tree.error().kind, fmt::format("--tree: {}", tree.error().message)};
+    evaluation.tree = to_string(*tree);
+    evaluation.tree_digest = digest(*tree);
+  }
   evaluation.result = sum_products(sum->order, sum->product, sum->input->format,
                                    sum->accumulate->format, a_bits, b_bits, mode);
   for (std::size_t i = 0; i < count; ++i) {

@@ -59,7 +59,7 @@ struct SumTree {
 };
 
 inline constexpr std::int64_t max_tree_terms = std::int64_t{1} << 20;  ///< n, at most
-inline constexpr std::size_t max_tree_nodes = std::size_t{1} << 23;    ///< 32 bytes each
+inline constexpr std::size_t max_tree_nodes = std::size_t{1} << 22;    ///< 24 bytes each
 
 /// The tree of `order` over n terms. An error where check_length(order, n) has one, where n is
 /// larger than max_tree_terms or the tree has more than max_tree_nodes nodes.
