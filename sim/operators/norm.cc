@@ -115,7 +115,7 @@ std::size_t size_of(std::int64_t rows_count, std::int64_t columns) {
 Result<std::vector<float>> means(const Order& order, Product product, const NormProblem& problem,
                                  const float* a, const float* b, const EngineOptions& options) {
   std::vector<float> result(static_cast<std::size_t>(problem.rows));
-  const Result<bool> summed =
+  Result<bool> summed =
       sum_rows({order, product, problem.rows, problem.columns, a, b}, result.data(), options);
   if (!summed) return summed.error();
   for (float& x : result) x /= static_cast<float>(problem.columns);
@@ -132,7 +132,7 @@ const NormKernel* find_norm_kernel(std::string_view name) {
 
 Result<bool> apply_norm(const NormKernel& kernel, const NormProblem& problem, float* out,
                         const EngineOptions& options) {
-  const Result<bool> sizes = operators::check_sizes(kernel.name, problem.rows, problem.columns);
+  Result<bool> sizes = operators::check_sizes(kernel.name, problem.rows, problem.columns);
   if (!sizes) return sizes;
   const Result<Order> order = parse_order(kernel.order);
   if (!order) return order.error();
@@ -154,7 +154,7 @@ Result<bool> apply_norm(const NormKernel& kernel, const NormProblem& problem, fl
   }
 
   if (kernel.weight == WeightRule::after_rounding) {
-    const Result<bool> rounded = round_values(problem.storage, y, y, options.level);
+    Result<bool> rounded = round_values(problem.storage, y, y, options.level);
     if (!rounded) return rounded;
   }
   for (std::size_t i = 0; i < y.size(); ++i) {

@@ -51,7 +51,7 @@ const ResidualKernel* find_residual_kernel(std::string_view name) {
 Result<bool> add_residual(const ResidualKernel& kernel, const softfloat::Format& storage,
                           std::span<const float> x, std::span<const float> y, std::span<float> out,
                           const EngineOptions& options) {
-  const Result<bool> lengths = check_lengths(x, y, out);
+  Result<bool> lengths = check_lengths(x, y, out);
   if (!lengths) return lengths;
   std::transform(x.begin(), x.end(), y.begin(), out.begin(), std::plus<>());
   return round_values(kernel.stream ? *kernel.stream : storage, out, out, options.level);
@@ -60,7 +60,7 @@ Result<bool> add_residual(const ResidualKernel& kernel, const softfloat::Format&
 Result<bool> multiply_elements(const softfloat::Format& storage, std::span<const float> x,
                                std::span<const float> y, std::span<float> out,
                                const EngineOptions& options) {
-  const Result<bool> lengths = check_lengths(x, y, out);
+  Result<bool> lengths = check_lengths(x, y, out);
   if (!lengths) return lengths;
   std::transform(x.begin(), x.end(), y.begin(), out.begin(), std::multiplies<>());
   return round_values(storage, out, out, options.level);

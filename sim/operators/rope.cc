@@ -164,7 +164,7 @@ const RopeKernel* find_rope_kernel(std::string_view name) {
 }
 
 Result<RopeTable> make_rope_table(const RopeKernel& kernel, const RopeTableProblem& problem) {
-  const Result<bool> checked = check(kernel, problem);
+  Result<bool> checked = check(kernel, problem);
   if (!checked) return checked.error();
   RopeTable table;
   table.positions = problem.positions;
@@ -195,7 +195,7 @@ Result<RopeTable> make_rope_table(const RopeKernel& kernel, const RopeTableProbl
   }
   const Format& format = kernel.table ? *kernel.table : problem.storage;
   for (std::vector<float>* values : {&table.cosine, &table.sine}) {
-    const Result<bool> rounded = round_values(format, *values, *values);
+    Result<bool> rounded = round_values(format, *values, *values);
     if (!rounded) return rounded.error();
   }
   return table;
@@ -203,7 +203,7 @@ Result<RopeTable> make_rope_table(const RopeKernel& kernel, const RopeTableProbl
 
 Result<bool> apply_rope(const RopeKernel& kernel, const RopeTable& table,
                         const RopeProblem& problem, float* out, const EngineOptions& options) {
-  const Result<bool> sizes = operators::check_sizes(kernel.name, problem.heads, problem.length);
+  Result<bool> sizes = operators::check_sizes(kernel.name, problem.heads, problem.length);
   if (!sizes) return sizes;
   if (problem.head_dim < 2 * table.pairs || problem.first_position < 0 ||
       problem.length > table.positions - problem.first_position) {
@@ -244,7 +244,7 @@ Result<bool> apply_rope(const RopeKernel& kernel, const RopeTable& table,
   });
   if (kernel.arithmetic == RopeArithmetic::storage_steps) {
     for (std::vector<float>* products : {&first, &second}) {
-      const Result<bool> rounded =
+      Result<bool> rounded =
           round_values(problem.storage, *products, *products, options.level);
       if (!rounded) return rounded;
     }
@@ -252,7 +252,7 @@ Result<bool> apply_rope(const RopeKernel& kernel, const RopeTable& table,
   if (kernel.arithmetic != RopeArithmetic::fused) {
     for (std::size_t n = 0; n < first.size(); ++n) first[n] += second[n];
   }
-  const Result<bool> rounded = round_values(problem.storage, first, first, options.level);
+  Result<bool> rounded = round_values(problem.storage, first, first, options.level);
   if (!rounded) return rounded;
   if (out != problem.x) std::copy_n(problem.x, index(problem.heads * problem.length) * row, out);
   for_each_pair([&](std::size_t n, std::size_t x, std::size_t y, std::size_t) {

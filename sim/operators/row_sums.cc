@@ -44,7 +44,7 @@ Result<bool> sum_tiles(const RowSumsProblem& problem, float* out, const EngineOp
     columns.columns = count;
     columns.stride = count;
     columns.b = terms.data();
-    const Result<bool> summed =
+    Result<bool> summed =
         sum_columns(columns, std::span(out + first, static_cast<std::size_t>(count)), {}, options);
     if (!summed) return summed;
   }
@@ -62,7 +62,7 @@ Result<bool> sum_rows(const RowSumsProblem& problem, float* out, const EngineOpt
   for (std::int64_t i = 0; i < problem.rows; ++i) {
     columns.a = problem.a + i * problem.columns;
     columns.b = problem.b + i * problem.columns;
-    const Result<bool> summed = sum_columns(columns, std::span(out + i, 1), {}, options);
+    Result<bool> summed = sum_columns(columns, std::span(out + i, 1), {}, options);
     if (!summed) return summed;
   }
   return true;

@@ -141,7 +141,7 @@ ExpFunction softmax_exp(const SoftmaxKernel& kernel, const SoftmaxProblem& probl
 
 Result<bool> apply_softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& problem, float* out,
                            const EngineOptions& options) {
-  const Result<bool> sizes = operators::check_sizes(kernel.name, problem.rows, problem.columns);
+  Result<bool> sizes = operators::check_sizes(kernel.name, problem.rows, problem.columns);
   if (!sizes) return sizes;
   const bool is_short = problem.columns < kernel.short_below;
   const Result<Order> order = parse_order(is_short ? kernel.short_order : kernel.order);
@@ -158,7 +158,7 @@ Result<bool> apply_softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& pr
   std::vector<float> e(t.size());
   softmax_exp(kernel, problem).exp(t, e, options.level);
   std::vector<float> sums(static_cast<std::size_t>(problem.rows));
-  const Result<bool> summed =
+  Result<bool> summed =
       sum_rows({*order, Product::rounded, problem.rows, problem.columns, e.data(), nullptr},
                sums.data(), options);
   if (!summed) return summed;
