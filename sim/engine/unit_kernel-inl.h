@@ -163,7 +163,7 @@ class BlockReader {
   void copy_columns(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
     std::int64_t j = 0;
     if (plan_.order == OperandOrder::in_turn && first + count <= tile_.terms) {
-      for (; j + 4 <= tile_.columns; j += 4) {
+      for (; j + columns_at_once <= tile_.columns; j += columns_at_once) {
         const float* const from = tile_.b + j * tile_.b_stride + first;
         for (std::int64_t k = 0; k < count; k += 4) {
           transpose(from + k, tile_.b_stride, to + k * width + j, width);
@@ -180,15 +180,31 @@ class BlockReader {
     }
   }
 
-  /// 4 × 4 numbers.
+#if HWY_TARGET == HWY_SSE4
+  static constexpr std::int64_t columns_at_once = 4;
+  using TransposeTag = hn::FixedTag<float, 4>;
+  static HWY_INLINE hn::Vec<TransposeTag> load_four(const float* from, std::int64_t) {
+    return hn::LoadU(TransposeTag(), from);
+  }
+#else
+  static constexpr std::int64_t columns_at_once = 8;
+  using TransposeTag = hn::FixedTag<float, 8>;
+  /// Four k of one column, and of the one four columns further.
+  static HWY_INLINE hn::Vec<TransposeTag> load_four(const float* from, std::int64_t stride) {
+    const hn::FixedTag<float, 4> half;
+    return hn::Combine(TransposeTag(), hn::LoadU(half, from + 4 * stride), hn::LoadU(half, from));
+  }
+#endif
+
+  /// Four k of columns_at_once columns.
   static HWY_INLINE void transpose(const float* from, std::int64_t stride, float* to,
                                    std::int64_t width) {
-    const hn::FixedTag<float, 4> d;
-    const hn::FixedTag<double, 2> dd;
-    const auto x0 = hn::LoadU(d, from);
-    const auto x1 = hn::LoadU(d, from + stride);
-    const auto x2 = hn::LoadU(d, from + 2 * stride);
-    const auto x3 = hn::LoadU(d, from + 3 * stride);
+    const TransposeTag d;
+    const hn::Repartition<double, TransposeTag> dd;
+    const auto x0 = load_four(from, stride);
+    const auto x1 = load_four(from + stride, stride);
+    const auto x2 = load_four(from + 2 * stride, stride);
+    const auto x3 = load_four(from + 3 * stride, stride);
     const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, x0, x1));   // 00 10 01 11
     const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, x2, x3));   // 20 30 21 31
     const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, x0, x1));  // 02 12 03 13
