@@ -134,6 +134,29 @@ TEST(UnitMatrix, KeepsTheSignsOfZeros) {
   }
 }
 
+// A binary16 result of −2^-40 is −0. It stays where all later products are −0.
+TEST(UnitMatrix, KeepsANegativeZeroOnTheWay) {
+  constexpr std::int64_t terms = 40, columns = 9;
+  for (const char* name :
+       {"v100.mma.f16.f16", "a100.mma.f16.f16", "h100.mma.f16.f16", "h100.wgmma.f16.f16"}) {
+    const MatrixUnit unit = *find_matrix_unit(name);
+    const auto number = [&](const Format& format, int which, std::uint64_t counter) {
+      const auto i = static_cast<std::int64_t>(counter) / 3;
+      if (which == 0) return i % terms == 0 ? power_of_two(format, -20) : Bits{0};
+      if (which == 2) return Bits{0};
+      const std::int64_t k = i / columns, j = i % columns;
+      if (k == 0) return power_of_two(format, -20, true);
+      return power_of_two(format, 0, j % 2 == 1 || k < terms - 1);
+    };
+    const MatrixCase each =
+        matrix_case(unit, {.rows = 5, .terms = terms, .columns = columns}, number);
+    const std::vector<std::uint32_t> expected = expected_bits(unit, each);
+    EXPECT_EQ(expected[0], 0U) << name;
+    EXPECT_EQ(expected[1], 0x80000000U) << name;
+    ASSERT_TRUE(levels_agree(unit, each, "negative zero"));
+  }
+}
+
 // Attention's weights in bfloat16: one near 1, most of them far below, some subnormal.
 TEST(UnitMatrix, FindsTheLargestExponentAmongTinyNumbers) {
   for (const char* name : {"h100.mma.bf16.f32", "a100.mma.bf16.f32", "h100.mma.tf32.f32"}) {
