@@ -11,6 +11,7 @@
 
 #include "sim/order.h"
 #include "tests/sim/order_oracle.h"
+#include "tests/sim/random_orders.h"
 
 namespace kvsim {
 namespace {

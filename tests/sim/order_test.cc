@@ -18,6 +18,7 @@
 #include "sim/order_walk.h"
 #include "tests/sim/order_drawing.h"
 #include "tests/sim/order_oracle.h"
+#include "tests/sim/random_orders.h"
 
 namespace kvsim {
 namespace {

@@ -23,6 +23,7 @@
 #include "sim/order.h"
 #include "softfloat/format.h"
 #include "tests/sim/order_oracle.h"
+#include "tests/sim/random_orders.h"
 
 namespace kvsim {
 namespace {
