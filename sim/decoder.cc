@@ -66,13 +66,23 @@ class Runner {
     if (done) done = start();
     for (std::int64_t layer = 0; done && layer < layers_; ++layer) done = run_layer(layer);
     if (!done) return done.error();
-    for (const auto& arm : arms_) report_.exp_bounded = report_.exp_bounded || arm->exp_bounded();
+    report_.on_state = to_floats(arm(Arm::on).read(Buffer::hidden, options_.prefix, 1));
+    report_.off_state = to_floats(arm(Arm::off).read(Buffer::hidden, options_.prefix, 1));
+    for (const auto& each : arms_) report_.exp_bounded = report_.exp_bounded || each->exp_bounded();
     return std::move(report_);
   }
 
  private:
   [[nodiscard]] std::int64_t tokens() const { return options_.prefix + 1; }
   [[nodiscard]] DecoderArm& arm(Arm which) const { return *arms_[static_cast<std::size_t>(which)]; }
+
+  /// The first of cache-off, cache-on and the dispatch itself that names kernels.
+  [[nodiscard]] const Dispatch& element_wise(const Dispatch* own) const {
+    for (const Dispatch* each : {options_.off, options_.on}) {
+      if (each->arithmetic == DispatchArithmetic::kernels) return *each;
+    }
+    return *own;
+  }
 
   Result<bool> add_arm(const Dispatch* dispatch, std::vector<decoder::TokenGroup> groups) {
     if (dispatch == nullptr) {
@@ -86,7 +96,7 @@ class Runner {
                             .groups = std::move(groups),
                             .decode_attention = options_.decode_attention,
                             .prefill_attention = options_.prefill_attention,
-                            .table_rope = options_.off->rope,
+                            .element_wise = &element_wise(dispatch),
                             .attention = options_.attention,
                             .engine = options_.engine};
     Result<std::unique_ptr<DecoderArm>> made = decoder::make_arm(setup);
@@ -96,7 +106,7 @@ class Runner {
   }
 
   Result<bool> make_arms() {
-    if (options_.off == nullptr) return add_arm(nullptr, {});
+    if (options_.off == nullptr || options_.on == nullptr) return add_arm(nullptr, {});
     const std::vector<decoder::TokenGroup> together{{0, tokens()}};
     Result<bool> done = add_arm(options_.on, {{0, options_.prefix}, {options_.prefix, 1}});
     if (done) done = add_arm(options_.off, together);

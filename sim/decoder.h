@@ -65,6 +65,9 @@ struct DecoderReport {
   std::vector<LayerDrift> layers;
   VectorDifference first_keys;     ///< cache-on against cache-off, layer 0, all tokens, before RoPE
   VectorDifference first_values;   ///< the same of the values
+  /// The last token's hidden state after the last layer, numbers of storage.
+  std::vector<float> on_state;
+  std::vector<float> off_state;
   std::int64_t multiply_adds = 0;  ///< of the linear layers, all decoders together
   bool exp_bounded = false;  ///< an attention kernel's exponential is known within bounds only
 };

@@ -32,6 +32,8 @@ constexpr auto cpu_linear = std::to_array<LinearChoice>({{{1, unlimited}, "torch
 constexpr auto invariant_linear =
     std::to_array<LinearChoice>({{{1, unlimited}, "h100-batch-invariant"}});
 
+constexpr auto exact_linear = std::to_array<LinearChoice>({{{1, unlimited}, "control-exact"}});
+
 constexpr std::string_view assumed_linear =
     "attention: the device's usual kernel; linear rows are CUTLASS-style and assumed, as is the "
     "choice among them by the number of rows";
@@ -90,11 +92,19 @@ constexpr Dispatch cpu() {
           .evidence = Evidence::measured};
 }
 
-constexpr Dispatch control(std::string_view name, std::string_view description,
-                           DispatchArithmetic arithmetic) {
-  return {.name = name,
-          .description = description,
-          .arithmetic = arithmetic,
+constexpr Dispatch exact() {
+  Dispatch row = gpu("exact", "exact sums in linear layers, norms and attention, storage as usual",
+                     1, exact_linear, {});
+  row.arithmetic = DispatchArithmetic::exact;
+  row.source = "control";
+  row.evidence = Evidence::documented;
+  return row;
+}
+
+constexpr Dispatch binary64() {
+  return {.name = "binary64",
+          .description = "binary64 throughout, nothing rounded to storage",
+          .arithmetic = DispatchArithmetic::binary64,
           .source = "control",
           .evidence = Evidence::documented};
 }
@@ -107,10 +117,8 @@ constexpr auto rows = std::to_array<Dispatch>({
     gpu("mi300", "AMD MI300X", 304, mi300_linear, "mi300-fa2"),
     cpu(),
     batch_invariant(),
-    control("exact", "every operator exact, its result rounded once to storage",
-            DispatchArithmetic::exact),
-    control("binary64", "binary64 throughout, nothing rounded to storage",
-            DispatchArithmetic::binary64),
+    exact(),
+    binary64(),
 });
 
 constexpr auto names = [] {

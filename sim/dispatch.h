@@ -19,7 +19,7 @@ namespace kvsim {
 /// What computes the operators.
 enum class DispatchArithmetic : std::uint8_t {
   kernels,   ///< the kernels that the row names
-  exact,     ///< binary64, every operator's result rounded once to storage
+  exact,     ///< sums of linear layers, norms and attention are exact; storage as with kernels
   binary64,  ///< binary64 throughout, nothing rounded to storage
 };
 
@@ -29,8 +29,8 @@ struct LinearChoice {
   std::string_view kernel;  ///< of linear_kernels()
 };
 
-/// One row. Names are those of the kernel tables; where `arithmetic` is not `kernels`, they are
-/// empty.
+/// One row. Names are those of the kernel tables. With exact arithmetic no attention kernel is
+/// named; with binary64 none at all.
 struct Dispatch {
   std::string_view name;         ///< "h100"
   std::string_view description;  ///< one line without a full stop

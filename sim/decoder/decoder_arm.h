@@ -70,12 +70,13 @@ struct ArmSetup {
   std::vector<TokenGroup> groups;  ///< in increasing order, all tokens
   std::string_view decode_attention;
   std::string_view prefill_attention;
-  /// The rope kernel whose table an exact arm uses, as tables are data in storage precision.
-  std::string_view table_rope;
+  /// Where an exact arm takes its element-wise operators from, and its norm but for the sums.
+  const Dispatch* element_wise = nullptr;
   AttentionOptions attention;
   EngineOptions engine;
 
   [[nodiscard]] std::int64_t tokens() const { return groups.back().first + groups.back().count; }
+  [[nodiscard]] bool is_exact() const { return dispatch->arithmetic == DispatchArithmetic::exact; }
   /// Elements of a row of the buffer.
   [[nodiscard]] std::int64_t width(Buffer buffer) const;
 };

@@ -4,20 +4,24 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 
 #include "sim/decoder/decoder_arm.h"
 #include "sim/decoder/heads.h"
+#include "sim/decoder/wide_attention.h"
 #include "sim/operators/activation.h"
 #include "sim/operators/norm.h"
 #include "sim/operators/residual.h"
+#include "softfloat/formats.h"
 
 namespace kvsim::decoder {
 namespace {
 
 /// The kernels that a dispatch names, found in their tables.
 struct Kernels {
-  const NormKernel* norm = nullptr;
+  NormKernel norm;
   const RopeKernel* rope = nullptr;
   const ActivationKernel* activation = nullptr;
   const ResidualKernel* residual = nullptr;
@@ -38,7 +42,7 @@ std::string_view activation_name(const Dispatch& dispatch, GateActivation activa
 }
 
 Result<Kernels> find_kernels(const ArmSetup& setup) {
-  const Dispatch& dispatch = *setup.dispatch;
+  const Dispatch& dispatch = setup.is_exact() ? *setup.element_wise : *setup.dispatch;
   const auto chosen = [](std::string_view override_name, std::string_view name) {
     return override_name.empty() ? name : override_name;
   };
@@ -47,27 +51,43 @@ Result<Kernels> find_kernels(const ArmSetup& setup) {
   const std::string_view activation = activation_name(dispatch, setup.shape.activation);
   const std::string_view prefill = chosen(setup.prefill_attention, dispatch.attention_prefill);
   const std::string_view decode = chosen(setup.decode_attention, dispatch.attention_decode);
-  const Kernels kernels{.norm = find_norm_kernel(norm),
-                        .rope = find_rope_kernel(dispatch.rope),
-                        .activation = find_activation_kernel(activation),
-                        .residual = find_residual_kernel(dispatch.residual),
-                        .prefill = find_attention_kernel(prefill),
-                        .decode = find_attention_kernel(decode)};
   const auto missing = [&](std::string_view what, std::string_view name) {
     return Error{ErrorKind::usage, fmt::format("{} kernel '{}' of dispatch {}; accepted: a name of "
                                                "the table of kernels",
                                                what, name.substr(0, 64), dispatch.name)};
   };
-  if (kernels.norm == nullptr) return missing("norm", norm);
+  const NormKernel* norm_row = find_norm_kernel(norm);
+  if (norm_row == nullptr) return missing("norm", norm);
+  Kernels kernels{.norm = *norm_row,
+                  .rope = find_rope_kernel(dispatch.rope),
+                  .activation = find_activation_kernel(activation),
+                  .residual = find_residual_kernel(dispatch.residual),
+                  .prefill = find_attention_kernel(prefill),
+                  .decode = find_attention_kernel(decode)};
   if (kernels.rope == nullptr) return missing("rope", dispatch.rope);
   if (kernels.activation == nullptr) return missing("activation", activation);
   if (kernels.residual == nullptr) return missing("residual", dispatch.residual);
+  if (setup.is_exact()) {
+    kernels.norm.order = "exact";
+    return kernels;
+  }
   if (kernels.prefill == nullptr) return missing("attention", prefill);
   if (kernels.decode == nullptr) return missing("attention", decode);
   return kernels;
 }
 
-/// Every operator by the kernels of a dispatch, group by group.
+/// x as a float from which one more rounding, to a format of at most 22 bits, gives what rounding x
+/// itself gives: truncated, with the last bit set where anything was lost.
+float round_to_odd(double x) {
+  const auto nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || std::isnan(x)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(x)) --bits;
+  return std::bit_cast<float>(bits | 1U);
+}
+
+/// Every operator by the kernels of a dispatch, group by group. An exact arm sums exactly in linear
+/// layers, norms and attention, and does the rest by the kernels, element by element.
 class KernelArm : public DecoderArm {
  public:
   KernelArm(const ArmSetup& setup, const Kernels& kernels) : setup_(setup), kernels_(kernels) {
@@ -88,7 +108,7 @@ class KernelArm : public DecoderArm {
                               .x = all(step.in).data(),
                               .weight = step.weight,
                               .epsilon = static_cast<double>(setup_.shape.norm_epsilon)};
-    return apply_norm(*kernels_.norm, problem, all(step.out).data(), setup_.engine);
+    return apply_norm(kernels_.norm, problem, all(step.out).data(), setup_.engine);
   }
 
   Result<bool> linear(const LinearStep& step) override {
@@ -140,6 +160,7 @@ class KernelArm : public DecoderArm {
   }
 
   Result<bool> attend(const LayerPosition& layer) override {
+    if (setup_.is_exact()) return attend_exactly(layer);
     const DecoderShape& shape = setup_.shape;
     const HeadLayout queries{setup_.tokens(), shape.query_heads, shape.head_dim};
     const HeadLayout keys{setup_.tokens(), shape.kv_heads, shape.head_dim};
@@ -198,6 +219,23 @@ class KernelArm : public DecoderArm {
   [[nodiscard]] bool exp_bounded() const override { return exp_bounded_; }
 
  private:
+  /// In binary64, rounded to storage at the end.
+  Result<bool> attend_exactly(const LayerPosition& layer) {
+    const auto wide = [&](Buffer buffer) { return read(buffer, 0, setup_.tokens()); };
+    const std::vector<double> query = wide(Buffer::query);
+    const std::vector<double> key = wide(Buffer::key);
+    const std::vector<double> value = wide(Buffer::value);
+    std::vector<double> result(query.size());
+    attend_binary64(setup_.shape, layer, setup_.tokens(), {query, key, value}, result,
+                    setup_.engine.threads);
+    std::vector<float>& out = all(Buffer::attended);
+    const bool is_float = setup_.storage == softfloat::binary32;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = is_float ? static_cast<float>(result[i]) : round_to_odd(result[i]);
+    }
+    return round_values(setup_.storage, out, out, setup_.engine.level);
+  }
+
   std::vector<float>& all(Buffer buffer) { return buffers_[static_cast<std::size_t>(buffer)]; }
   std::span<float> part(Buffer buffer, const TokenGroup& group) {
     const std::int64_t width = setup_.width(buffer);

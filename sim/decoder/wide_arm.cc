@@ -2,19 +2,16 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "sim/decoder/decoder_arm.h"
-#include "sim/decoder/heads.h"
+#include "sim/decoder/wide_attention.h"
 #include "sim/elementary.h"
 #include "sim/engine/binary64_matrix.h"
 #include "sim/exp.h"
 #include "sim/parallel.h"
 #include "sim/predict/exact_attention.h"
-#include "softfloat/formats.h"
 
 namespace kvsim::decoder {
 namespace {
@@ -22,16 +19,6 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 double exp_double(double x) { return exp_reference(x).high; }
-
-/// x as a float from which one more rounding, to a format of at most 22 bits, gives what rounding x
-/// itself gives: truncated, with the last bit set where anything was lost.
-float round_to_odd(double x) {
-  const auto nearest = static_cast<float>(x);
-  if (static_cast<double>(nearest) == x || std::isnan(x)) return nearest;
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(x)) --bits;
-  return std::bit_cast<float>(bits | 1U);
-}
 
 double activate(GateActivation activation, double x) {
   constexpr double sqrt_half = 0.70710678118654752440;
@@ -49,14 +36,11 @@ double activate(GateActivation activation, double x) {
   return x * 0.5 * (1 + tanh_reference(inner).high);
 }
 
-/// Every operator in binary64; an exact arm rounds each result once to storage, the other nothing.
-/// Each token is computed by itself, so that groups make no difference.
+/// Every operator in binary64; nothing is rounded to storage. The cosines and sines of RoPE are
+/// data: binary32, correctly rounded.
 class WideArm : public DecoderArm {
  public:
-  WideArm(const ArmSetup& setup, const RopeKernel& table)
-      : setup_(setup),
-        table_kernel_(table),
-        rounds_(setup.dispatch->arithmetic == DispatchArithmetic::exact) {
+  WideArm(const ArmSetup& setup, const RopeKernel& table) : setup_(setup), table_kernel_(table) {
     for (std::size_t i = 0; i < buffer_count; ++i) {
       buffers_[i].assign(at(setup_.tokens() * setup_.width(static_cast<Buffer>(i))), 0);
     }
@@ -82,7 +66,7 @@ class WideArm : public DecoderArm {
         out[at(i * step.width + j)] = x[j] * scale * weight;
       }
     }
-    return store(out);
+    return true;
   }
 
   Result<bool> linear(const LinearStep& step) override {
@@ -101,7 +85,7 @@ class WideArm : public DecoderArm {
         }
       }
     }
-    return store(out);
+    return true;
   }
 
   Result<bool> rotate(const LayerPosition& layer) override {
@@ -127,19 +111,15 @@ class WideArm : public DecoderArm {
           head[i + half] = high * cosine + low * sine;
         }
       }
-      const Result<bool> stored = store(x);
-      if (!stored) return stored;
     }
     return true;
   }
 
   Result<bool> attend(const LayerPosition& layer) override {
-    parallel_for(setup_.shape.query_heads, setup_.engine.threads, [&](std::int64_t head) {
-      for (std::int64_t token = 0; token < setup_.tokens(); ++token) {
-        attend_row(layer, head, token);
-      }
-    });
-    return store(all(Buffer::attended));
+    attend_binary64(setup_.shape, layer, setup_.tokens(),
+                    {all(Buffer::query), all(Buffer::key), all(Buffer::value)},
+                    all(Buffer::attended), setup_.engine.threads);
+    return true;
   }
 
   Result<bool> multiply_gate() override {
@@ -150,18 +130,16 @@ class WideArm : public DecoderArm {
         gate[at(j)] = activate(setup_.shape.activation, gate[at(j)]);
       }
     });
-    const Result<bool> stored = store(gate);
-    if (!stored) return stored;
     const std::vector<double>& up = all(Buffer::up);
     for (std::size_t i = 0; i < gate.size(); ++i) gate[i] *= up[i];
-    return store(gate);
+    return true;
   }
 
   Result<bool> add_branch() override {
     std::vector<double>& hidden = all(Buffer::hidden);
     const std::vector<double>& branch = all(Buffer::branch);
     for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] += branch[i];
-    return store(hidden);
+    return true;
   }
 
   [[nodiscard]] std::vector<double> read(Buffer buffer, std::int64_t first_token,
@@ -174,68 +152,15 @@ class WideArm : public DecoderArm {
  private:
   std::vector<double>& all(Buffer buffer) { return buffers_[static_cast<std::size_t>(buffer)]; }
 
-  void attend_row(const LayerPosition& layer, std::int64_t head, std::int64_t token) {
-    const DecoderShape& shape = setup_.shape;
-    const std::int64_t d = shape.head_dim;
-    const std::int64_t kv_head = head / (shape.query_heads / shape.kv_heads);
-    const auto kv_row = [&](Buffer buffer, std::int64_t key) {
-      return all(buffer).data() + (key * shape.kv_heads + kv_head) * d;
-    };
-    const double* q = all(Buffer::query).data() + (token * shape.query_heads + head) * d;
-    const double scale = shape.attention_scale > 0 ? static_cast<double>(shape.attention_scale)
-                                                   : 1 / std::sqrt(static_cast<double>(d));
-    const std::int64_t first =
-        layer.window > 0 ? std::max<std::int64_t>(0, token - layer.window + 1) : 0;
-    std::vector<double> p;
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::int64_t key = first; key <= token; ++key) {
-      const double* k = kv_row(Buffer::key, key);
-      double score = 0;
-      for (std::int64_t i = 0; i < d; ++i) score += q[i] * k[i];
-      score *= scale;
-      if (shape.attention_soft_cap > 0) {
-        const auto cap = static_cast<double>(shape.attention_soft_cap);
-        score = cap * tanh_reference(score / cap).high;
-      }
-      p.push_back(score);
-      largest = std::max(largest, score);
-    }
-    double sum = 0;
-    for (double& x : p) sum += x = exp_double(x - largest);
-    double* out = all(Buffer::attended).data() + (token * shape.query_heads + head) * d;
-    std::fill_n(out, d, 0.0);
-    for (std::size_t j = 0; j < p.size(); ++j) {
-      const double* v = kv_row(Buffer::value, first + static_cast<std::int64_t>(j));
-      for (std::int64_t i = 0; i < d; ++i) out[i] += p[j] * v[i];
-    }
-    for (std::int64_t i = 0; i < d; ++i) out[i] /= sum;
-  }
-
-  /// An operator's result goes to memory.
-  Result<bool> store(std::vector<double>& x) {
-    if (!rounds_) return true;
-    const bool is_float = setup_.storage == softfloat::binary32;
-    std::vector<float> narrow(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      narrow[i] = is_float ? static_cast<float>(x[i]) : round_to_odd(x[i]);
-    }
-    Result<bool> rounded = round_values(setup_.storage, narrow, narrow, setup_.engine.level);
-    std::ranges::copy(narrow, x.begin());
-    return rounded;
-  }
-
   ArmSetup setup_;
   const RopeKernel& table_kernel_;
-  bool rounds_;
   std::array<std::vector<double>, buffer_count> buffers_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<DecoderArm>> make_wide_arm(const ArmSetup& setup) {
-  const bool exact = setup.dispatch->arithmetic == DispatchArithmetic::exact;
-  const RopeKernel* table =
-      find_rope_kernel(exact && !setup.table_rope.empty() ? setup.table_rope : "plain-rope");
+  const RopeKernel* table = find_rope_kernel("plain-rope");
   if (table == nullptr) {
     return Error{ErrorKind::usage, "the rope kernel of the tables; accepted: a name of its table"};
   }
@@ -243,8 +168,8 @@ Result<std::unique_ptr<DecoderArm>> make_wide_arm(const ArmSetup& setup) {
 }
 
 Result<std::unique_ptr<DecoderArm>> make_arm(const ArmSetup& setup) {
-  return setup.dispatch->arithmetic == DispatchArithmetic::kernels ? make_kernel_arm(setup)
-                                                                   : make_wide_arm(setup);
+  return setup.dispatch->arithmetic == DispatchArithmetic::binary64 ? make_wide_arm(setup)
+                                                                    : make_kernel_arm(setup);
 }
 
 std::int64_t ArmSetup::width(Buffer buffer) const {
