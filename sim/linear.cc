@@ -13,7 +13,6 @@
 
 #include "sim/engine/matrix.h"
 #include "sim/exact_matrix.h"
-#include "sim/linear_on_unit.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -154,9 +153,6 @@ Result<bool> sum_outputs(const LinearProblem& problem, const LinearPlan& plan,
                        .b_stride = problem.w_stride};
   if (is_exact(columns.order)) {
     return exact_matrix(matrix, out + columns.first, out_stride, options);
-  }
-  if (is_linear_on_unit(columns.order)) {
-    return linear_on_unit(matrix, out + columns.first, out_stride, options);
   }
   if (columns.leading_terms == 0) {
     return sum_matrix(matrix, out + columns.first, out_stride, options);

@@ -38,7 +38,8 @@ float by_definition(const RandomWeights& weights, std::uint64_t i, double deviat
 
 TEST(RandomWeights, FollowTheDefinitionAtEveryLevel) {
   // From block 2^32 − 20 on, the counter's low word overflows on the way.
-  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{40}, std::int64_t{4} * 0xffffffec}) {
+  for (const std::int64_t first :
+       {std::int64_t{0}, std::int64_t{40}, std::int64_t{4} * 0xffffffec}) {
     for (const softfloat::Format& storage :
          {softfloat::binary16, softfloat::bfloat16, softfloat::binary32}) {
       const RandomWeights weights{0x123456789abcdefULL, 0x8000000300000007ULL, storage, 0.0221F};
