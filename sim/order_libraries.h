@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <optional>
 
 #include "sim/order.h"
 #include "sim/order_joins.h"
@@ -73,20 +72,16 @@ class TorchCascade {
     const std::int64_t width = range.count < width_ ? 1 : width_;
     const std::int64_t vectors = range.count / width;
     const OrderRange tail = range.part(vectors * width, range.count - vectors * width);
-    std::optional<Value> total;
-    if (tail.count > 0) total = sequential(ops_, tail, true);
-    for (std::int64_t w = 0; w < width; ++w) join(total, lane(range.every(w, width, vectors)));
-    return *total;
+    const auto lane_of = [&](std::int64_t w) { return lane(range.every(w, width, vectors)); };
+    const bool has_tail = tail.count > 0;
+    Value total = has_tail ? sequential(ops_, tail, true) : lane_of(0);
+    for (std::int64_t w = has_tail ? 0 : 1; w < width; ++w) total = ops_.add(total, lane_of(w));
+    return total;
   }
 
  private:
   static constexpr std::int64_t accumulators = 4;
   static constexpr int levels = 4;
-
-  /// Adding to an accumulator that is still +0 changes nothing.
-  void join(std::optional<Value>& total, const Value& part) {
-    total = total ? ops_.add(*total, part) : part;
-  }
 
   /// One lane of all vectors.
   Value lane(const OrderRange& terms) {
@@ -105,21 +100,31 @@ class TorchCascade {
     return n <= 2 ? 1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
   }
 
-  /// One accumulator of one lane; one or more terms.
+  /// One accumulator of one lane; one or more terms. Adding to a level that is still +0 changes
+  /// nothing.
   Value cascade(const OrderRange& terms) {
     const int power = std::max(4, ceil_log2(terms.count) / levels);
     const std::int64_t chunks = terms.count >> power;
     const OrderRange rest = terms.part(chunks << power, terms.count - (chunks << power));
-    std::optional<Value> total;
-    if (rest.count > 0) total = sequential(ops_, rest, true);
     // Level 1 holds the chunks since it was last emptied, level 2 the full groups of them; the
     // highest level is never emptied.
-    for (int level = 1; level < levels; ++level) {
+    const auto emptied = [&](int level) {
       const std::int64_t sums = chunks >> ((level - 1) * power);
-      const std::int64_t emptied = level + 1 < levels ? (sums >> power) << power : 0;
-      if (sums > emptied) join(total, sums_of(terms, power, level - 1, emptied, sums - emptied));
+      return level + 1 < levels ? (sums >> power) << power : std::int64_t{0};
+    };
+    const auto held = [&](int level) { return (chunks >> ((level - 1) * power)) - emptied(level); };
+    const auto level_sum = [&](int level) {
+      return sums_of(terms, power, level - 1, emptied(level), held(level));
+    };
+    int level = 1;
+    if (rest.count == 0) {
+      while (held(level) == 0) ++level;
     }
-    return *total;
+    Value total = rest.count > 0 ? sequential(ops_, rest, true) : level_sum(level++);
+    for (; level < levels; ++level) {
+      if (held(level) > 0) total = ops_.add(total, level_sum(level));
+    }
+    return total;
   }
 
   /// `count` sums of `level` (0: chunks of 2^power terms; each level holds 2^power of the one

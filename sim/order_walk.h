@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/order.h"
@@ -122,10 +123,12 @@ class OrderWalk {
       const std::int64_t rest = range.count - i * length;
       const OrderRange part = range.part(i * length, length < rest ? length : rest);
       const Value sum = walk.sum(depth + 1, part);
-      return item().partials ? walk.ops_.round_to(sum, *item().partials) : sum;
+      const std::optional<softfloat::Format>& format = item().partials;
+      return format ? walk.ops_.round_to(sum, *format) : sum;
     }
     Value stored(const Value& sum) const {
-      return item().running ? walk.ops_.round_to(sum, *item().running) : sum;
+      const std::optional<softfloat::Format>& format = item().running;
+      return format ? walk.ops_.round_to(sum, *format) : sum;
     }
     Value add(const Value& left, const Value& right) const {
       return stored(walk.ops_.add(left, right));

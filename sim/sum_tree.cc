@@ -23,9 +23,12 @@ class Builder {
  public:
   using Value = std::int32_t;  ///< a node
 
-  Builder(const Order& order, std::int64_t n) : unit_(unit_of(order)) {
+  Builder(const Order& order, std::int64_t n) {
     tree_.length = n;
-    if (unit_) tree_.unit = kvsim::to_string(*unit_);
+    const std::optional<MatrixUnit> unit = unit_of(order);
+    if (!unit) return;
+    unit_ = *unit;
+    tree_.unit = kvsim::to_string(unit_);
   }
 
   Value zero() { return push({.kind = SumNodeKind::zero}); }
@@ -54,14 +57,14 @@ class Builder {
   /// A chain of instructions from +0: the description of MatrixUnit, read as a tree.
   Value unit(const OrderRange& range, const OrderItem&) {
     Value total = zero();
-    if (!unit_) return total;  // parse_order() accepts no such order
-    const bool adds_last = unit_->addend == Addend::last;
-    const std::int64_t length = std::int64_t{unit_->fan_in} * unit_->blocks;
+    if (tree_.unit.empty()) return total;  // parse_order() accepts no such order
+    const bool adds_last = unit_.addend == Addend::last;
+    const std::int64_t length = std::int64_t{unit_.fan_in} * unit_.blocks;
     for (std::int64_t k = 0; k < range.count; k += length) {
       const OrderRange terms = range.part(k, std::min(length, range.count - k));
       const Value start = adds_last ? zero() : total;
       const Value sum =
-          unit_->operation == UnitOperation::fma ? fma_chain(start, terms) : blocks(start, terms);
+          unit_.operation == UnitOperation::fma ? fma_chain(start, terms) : blocks(start, terms);
       total = adds_last ? unit_add(total, sum) : sum;
     }
     return total;
@@ -93,15 +96,15 @@ class Builder {
   /// Number i of block j, or zero_term beyond the end of an instruction's terms.
   [[nodiscard]] std::int64_t element(const OrderRange& terms, std::int64_t j,
                                      std::int64_t i) const {
-    std::int64_t k = j * unit_->fan_in + i;
-    if (unit_->order == OperandOrder::odd_before_even) k ^= 1;
-    if (unit_->order == OperandOrder::pairs_of_four) k = 4 * (i / 2) + 2 * j + i % 2;
+    std::int64_t k = j * unit_.fan_in + i;
+    if (unit_.order == OperandOrder::odd_before_even) k ^= 1;
+    if (unit_.order == OperandOrder::pairs_of_four) k = 4 * (i / 2) + 2 * j + i % 2;
     return k < terms.count ? terms.at(k) : SumTree::zero_term;
   }
 
   Value block(Value addend, const OrderRange& terms, std::int64_t j) {
     const std::size_t begin = tree_.terms.size();
-    for (std::int64_t i = 0; i < unit_->fan_in; ++i) tree_.terms.push_back(element(terms, j, i));
+    for (std::int64_t i = 0; i < unit_.fan_in; ++i) tree_.terms.push_back(element(terms, j, i));
     // A block is filled up with zeros anyway.
     while (tree_.terms.size() > begin + 1 && tree_.terms.back() == SumTree::zero_term) {
       tree_.terms.pop_back();
@@ -110,20 +113,20 @@ class Builder {
   }
 
   Value blocks(Value sum, const OrderRange& terms) {
-    const std::int64_t used = unit_->order == OperandOrder::pairs_of_four
-                                  ? unit_->blocks
-                                  : (terms.count - 1) / unit_->fan_in + 1;
+    const std::int64_t used = unit_.order == OperandOrder::pairs_of_four
+                                  ? unit_.blocks
+                                  : (terms.count - 1) / unit_.fan_in + 1;
     for (std::int64_t j = 0; j < used; ++j) sum = block(sum, terms, j);
     return sum;
   }
 
   Value fma_chain(Value start, const OrderRange& terms) {
     std::vector<Value> sums = {start};
-    while (static_cast<int>(sums.size()) < unit_->accumulators) sums.push_back(zero());
-    const std::int64_t used = ((terms.count - 1) / unit_->fan_in + 1) * unit_->fan_in;
+    while (static_cast<int>(sums.size()) < unit_.accumulators) sums.push_back(zero());
+    const std::int64_t used = ((terms.count - 1) / unit_.fan_in + 1) * unit_.fan_in;
     for (std::int64_t k = 0; k < used; ++k) {
       const std::size_t begin = tree_.terms.size();
-      tree_.terms.push_back(element(terms, k / unit_->fan_in, k % unit_->fan_in));
+      tree_.terms.push_back(element(terms, k / unit_.fan_in, k % unit_.fan_in));
       Value& sum = sums[static_cast<std::size_t>(k) % sums.size()];
       sum = push_with_terms({.kind = SumNodeKind::unit_block, .left = sum}, begin);
     }
@@ -131,7 +134,7 @@ class Builder {
     return sums[0];
   }
 
-  std::optional<MatrixUnit> unit_;
+  MatrixUnit unit_;
   SumTree tree_;
   bool full_ = false;
 };

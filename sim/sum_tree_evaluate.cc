@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
-#include <optional>
 #include <vector>
 
 #include "sim/order.h"
@@ -34,13 +33,12 @@ Order order_with_formats_of(const SumTree& tree) {
 
 /// The unit with instructions of one block, whose elements come in the order given and whose addend
 /// comes first.
-std::optional<MatrixUnit> one_block_of(std::optional<MatrixUnit> unit) {
-  if (!unit) return unit;
-  unit->blocks = 1;
-  unit->order = OperandOrder::in_turn;
-  unit->addend = Addend::first;
-  unit->accumulators = 1;
-  if (unit->operation == UnitOperation::fma) unit->fan_in = 1;
+MatrixUnit one_block_of(MatrixUnit unit) {
+  unit.blocks = 1;
+  unit.order = OperandOrder::in_turn;
+  unit.addend = Addend::first;
+  unit.accumulators = 1;
+  if (unit.operation == UnitOperation::fma) unit.fan_in = 1;
   return unit;
 }
 
@@ -51,7 +49,7 @@ class Evaluator {
             const Mode& mode)
       : tree_(tree),
         ops_(formats, product, input, accumulator, a, b, mode),
-        unit_(one_block_of(unit_of(formats))),
+        unit_(one_block_of(unit_of(formats).value_or(MatrixUnit{}))),
         a_(a),
         b_(b) {}
 
@@ -74,7 +72,7 @@ class Evaluator {
   Value sum(std::int32_t i) {
     const SumNodeKind kind = node(i).kind;
     const bool of_unit = kind == SumNodeKind::unit_block || kind == SumNodeKind::unit_add;
-    return of_unit ? ops_.from(unit_->output, raw(i).bits) : raw(i);
+    return of_unit ? ops_.from(unit_.output, raw(i).bits) : raw(i);
   }
 
   Value evaluate(const SumNode& node) {
@@ -90,7 +88,7 @@ class Evaluator {
       case SumNodeKind::unit_block:
         return block(node);
       case SumNodeKind::unit_add:
-        return {units::add_step(*unit_, raw(node.left).bits, raw(node.right).bits)};
+        return {units::add_step(unit_, raw(node.left).bits, raw(node.right).bits)};
       case SumNodeKind::rounded:
         return ops_.round_to(sum(node.left), tree_.formats[static_cast<std::size_t>(node.first)]);
       case SumNodeKind::zero:
@@ -113,12 +111,12 @@ class Evaluator {
       a.push_back(term == SumTree::zero_term ? Bits{0} : a_[static_cast<std::size_t>(term)]);
       b.push_back(term == SumTree::zero_term ? Bits{0} : b_[static_cast<std::size_t>(term)]);
     }
-    return {unit_dot(*unit_, {.a = a, .b = b, .c = raw(node.left).bits})};
+    return {unit_dot(unit_, {.a = a, .b = b, .c = raw(node.left).bits})};
   }
 
   const SumTree& tree_;
   SumOps ops_;
-  std::optional<MatrixUnit> unit_;
+  MatrixUnit unit_;  // only where the tree has one
   std::span<const Bits> a_;
   std::span<const Bits> b_;
   std::vector<Value> values_;
