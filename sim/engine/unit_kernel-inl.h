@@ -77,6 +77,13 @@ HWY_INLINE IntVector biased_exponents(FloatVector x) {
   return hn::ShiftRight<23>(hn::And(hn::BitCast(di, x), hn::Set(di, exponent_mask)));
 }
 
+/// Zero of the same sign instead of a subnormal float.
+HWY_INLINE FloatVector flushed(FloatVector x) {
+  const FloatTag d;
+  const auto subnormal = hn::Lt(hn::Abs(x), hn::Set(d, 0x1p-126F));
+  return hn::IfThenElse(subnormal, hn::And(x, hn::SignBit(d)), x);
+}
+
 /// Packs one row of a; `from` has room for whole vectors.
 inline std::uint8_t pack_row(const UnitPlan& plan, const float* from, std::int64_t count,
                              float* values, std::uint8_t* codes) {
@@ -91,6 +98,7 @@ inline std::uint8_t pack_row(const UnitPlan& plan, const float* from, std::int64
   for (std::int64_t k = 0; k < count; k += static_cast<std::int64_t>(float_lanes())) {
     FloatVector x = hn::LoadU(d, from + k);
     if (plan.converts_operands) x = to_tf32(plan, x);
+    if (plan.flushes_subnormals) x = flushed(x);
     hn::StoreU(hn::Mul(x, scale), d, values + k);
     const IntVector magnitude = hn::And(hn::BitCast(di, x), hn::Set(di, magnitude_mask));
     const auto zero = hn::Eq(magnitude, hn::Zero(di));
@@ -106,7 +114,7 @@ inline std::uint8_t pack_row(const UnitPlan& plan, const float* from, std::int64
   const std::int32_t top = hn::GetLane(hn::MaxOfLanes(di, largest));
   const std::int32_t bottom = hn::GetLane(hn::MinOfLanes(di, smallest));
   if (top >= exponent_field(largest_lane_exponent + 1 + bias)) return row_is_for_softfloat;
-  return bottom < exponent_field(bias - 60) ? row_has_tiny_numbers : row_is_tame;
+  return bottom < exponent_field(bias + tiny_exponent) ? row_has_tiny_numbers : row_is_tame;
 }
 
 inline void pack_rows(const PackArguments& call) {

@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "sim/engine/unit_fused-inl.h"
 #include "sim/engine/unit_kernel-inl.h"
 #include "sim/engine/unit_truncated-inl.h"
 
@@ -35,6 +36,7 @@ bool run_kind(const UnitTile& tile) {
 }
 
 inline bool run_tile(const UnitTile& tile) {
+  if (tile.plan->path == UnitPath::fused) return FusedTile(tile).run();
   if (tile.plan->half_output) return run_kind<BlockKind::narrow_half>(tile);
   if (tile.plan->wide_exponents) return run_kind<BlockKind::wide>(tile);
   return run_kind<BlockKind::narrow>(tile);

@@ -23,11 +23,15 @@ struct PackedRows {
   std::int64_t stride = 0;        ///< a multiple of 16, at least padded_terms()
 };
 
+/// Numbers below 2^tiny_exponent are looked at closer: products of larger ones have exponents that
+/// bytes hold, and last bits that a bfloat16 chain cannot lose to underflow.
+inline constexpr int tiny_exponent = -56;
+
 /// What pack_rows finds in a row.
 enum RowFlag : std::uint8_t {
   row_is_tame = 0,
   row_is_for_softfloat = 1,  ///< an infinity, a NaN or a number of 2^37 or more
-  row_has_tiny_numbers = 2,  ///< below 2^−60, but not zero
+  row_has_tiny_numbers = 2,  ///< below 2^tiny_exponent, but not zero
 };
 
 /// One call of pack_rows: rows of a, or one row after another of `terms` numbers.

@@ -108,17 +108,19 @@ class SoftfloatProduct {
 
 constexpr std::int64_t rows_per_tile = 64;
 
-/// The addends that lanes take: +0 and numbers whose last bit no block cuts off and that do not
+/// The addends that lanes take: zero and numbers whose last bit no block cuts off and that do not
 /// overflow on the way.
 struct LaneAddends {
   explicit LaneAddends(const engine::UnitPlan& plan)
       : lowest(exponent_field(plan.smallest_addend)),
-        highest(exponent_field(plan.largest_addend)) {}
+        highest(exponent_field(plan.largest_addend)),
+        takes_negative_zero(plan.takes_negative_zero) {}
 
   [[nodiscard]] bool take(float c) const {
     const auto bits = std::bit_cast<std::uint32_t>(c);
     const std::uint32_t magnitude = bits & 0x7fffffffU;
-    return bits == 0 || (magnitude >= lowest && magnitude < highest);
+    return bits == 0 || (magnitude == 0 && takes_negative_zero) ||
+           (magnitude >= lowest && magnitude < highest);
   }
   static std::uint32_t exponent_field(int exponent) {
     return static_cast<std::uint32_t>(exponent + 127) << 23;
@@ -126,6 +128,7 @@ struct LaneAddends {
 
   std::uint32_t lowest;
   std::uint32_t highest;
+  bool takes_negative_zero;
 };
 
 /// A share of the outputs in lanes.

@@ -39,10 +39,37 @@ bool sum_fits_int32(const MatrixUnit& unit) {
   return largest <= std::int64_t{1} << 31;
 }
 
+/// A chain of fused multiply-adds with the arithmetic of float lanes. Only bfloat16 may flush
+/// subnormals: a sum of its larger products has no last bit below the smallest normal number.
+bool fused_in_lanes(const MatrixUnit& unit) {
+  const bool flushes = unit.mode.subnormals == softfloat::Subnormals::flush_both;
+  const bool subnormals = flushes ? unit.input == softfloat::bfloat16
+                                  : unit.mode.subnormals == softfloat::Subnormals::keep;
+  return unit.operation == UnitOperation::fma && unit.conversion == OutputConversion::rne_fp32 &&
+         unit.operand == unit.input && unit.accumulators == 1 && unit.addend == Addend::first &&
+         unit.order != OperandOrder::pairs_of_four && subnormals;
+}
+
+UnitPlan plan_fused(const MatrixUnit& unit) {
+  UnitPlan plan;
+  plan.path = UnitPath::fused;
+  plan.fan_in = unit.fan_in;
+  plan.instruction = unit.fan_in * unit.blocks;
+  plan.smallest_exponent = unit.input.emin();
+  plan.flushes_subnormals = unit.mode.subnormals == softfloat::Subnormals::flush_both;
+  plan.takes_negative_zero = true;
+  // The last bit of a larger addend is that of a normal number; 2^129 is beyond every code.
+  plan.smallest_addend = plan.flushes_subnormals ? -103 : -127;
+  plan.largest_addend = 129;
+  plan.order = unit.order;
+  return plan;
+}
+
 }  // namespace
 
 UnitPlan plan_unit(const MatrixUnit& unit) {
   UnitPlan plan;
+  if (fused_in_lanes(unit)) return plan_fused(unit);
   if (!truncated_in_lanes(unit)) return plan;
   plan.path = UnitPath::truncated;
   plan.fan_in = unit.fan_in;

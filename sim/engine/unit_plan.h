@@ -32,12 +32,13 @@ struct UnitPlan {
   /// The largest exponent is at least this: the exponent of a zero term, or what lanes represent
   /// where that is larger. A nonzero sum with a smaller largest exponent goes to softfloat.
   int least_exponent = 0;
-  int smallest_addend = 0;          ///< lanes take addends of 2^smallest_addend and more, and +0
-  int largest_addend = 0;           ///< lanes take addends below 2^largest_addend
-  int a_scale = 0;                  ///< the packed numbers of a are 2^−a_scale times the real ones
-  bool half_output = false;         ///< binary16, ties to even
-  bool wide_exponents = false;      ///< operands may lie outside 2^±36
-  bool fits_int32 = false;          ///< a block's products and its addend together
+  int smallest_addend = 0;           ///< lanes take addends of 2^smallest_addend and more, and +0
+  int largest_addend = 0;            ///< lanes take addends below 2^largest_addend
+  bool takes_negative_zero = false;  ///< as an addend
+  int a_scale = 0;                   ///< the packed numbers of a are 2^−a_scale times the real ones
+  bool half_output = false;          ///< binary16, ties to even
+  bool wide_exponents = false;       ///< operands may lie outside 2^±36
+  bool fits_int32 = false;           ///< a block's products and its addend together
   bool addend_last = false;         ///< c is added after the blocks of an instruction, ties to even
   bool flushes_subnormals = false;  ///< fused: operands and results
   OperandOrder order = OperandOrder::in_turn;

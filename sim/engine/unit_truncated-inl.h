@@ -395,7 +395,7 @@ class TruncatedTile {
       const hn::RebindToUnsigned<FloatTag> du;
       for (std::int64_t v = 0; v < vectors_; ++v) {
         const auto smallest = hn::GetLane(hn::MinOfLanes(du, ranges_[v].smallest));
-        has_tiny |= smallest < static_cast<std::uint32_t>(exponent_field(bias - 60));
+        has_tiny |= smallest < static_cast<std::uint32_t>(exponent_field(bias + tiny_exponent));
       }
     }
     std::int64_t i = 0;
