@@ -35,8 +35,18 @@ bool run_kind(const UnitTile& tile) {
   }
 }
 
+template <BlockKind kKind>
+bool run_down(const UnitTile& tile) {
+  return tile.plan->fan_in == 4 ? TruncatedTile<kKind, 4>(tile).run()
+                                : TruncatedTile<kKind, 8>(tile).run();
+}
+
 inline bool run_tile(const UnitTile& tile) {
   if (tile.plan->path == UnitPath::fused) return FusedTile(tile).run();
+  if (tile.plan->path == UnitPath::rounded_down) {
+    return tile.plan->wide_exponents ? run_down<BlockKind::down_wide>(tile)
+                                     : run_down<BlockKind::down_narrow>(tile);
+  }
   if (tile.plan->half_output) return run_kind<BlockKind::narrow_half>(tile);
   if (tile.plan->wide_exponents) return run_kind<BlockKind::wide>(tile);
   return run_kind<BlockKind::narrow>(tile);

@@ -39,6 +39,15 @@ bool sum_fits_int32(const MatrixUnit& unit) {
   return largest <= std::int64_t{1} << 31;
 }
 
+/// TR-FDPA with the parameters of CDNA3.
+bool rounded_down_in_lanes(const MatrixUnit& unit) {
+  return unit.operation == UnitOperation::tr_fdpa && unit.scale_block == 0 &&
+         unit.conversion == OutputConversion::rne_fp32 && 2 * unit.input.precision <= 24 &&
+         unit.input.emax() <= 127 && unit.order == OperandOrder::in_turn &&
+         unit.addend == Addend::first && (unit.fan_in == 4 || unit.fan_in == 8) &&
+         unit.fraction_bits == 24 && unit.final_bits == 31;
+}
+
 /// A chain of fused multiply-adds with the arithmetic of float lanes. Only bfloat16 may flush
 /// subnormals: a sum of its larger products has no last bit below the smallest normal number.
 bool fused_in_lanes(const MatrixUnit& unit) {
@@ -70,8 +79,10 @@ UnitPlan plan_fused(const MatrixUnit& unit) {
 UnitPlan plan_unit(const MatrixUnit& unit) {
   UnitPlan plan;
   if (fused_in_lanes(unit)) return plan_fused(unit);
-  if (!truncated_in_lanes(unit)) return plan;
-  plan.path = UnitPath::truncated;
+  if (!truncated_in_lanes(unit) && !rounded_down_in_lanes(unit)) return plan;
+  const bool down = unit.operation == UnitOperation::tr_fdpa;
+  plan.path = down ? UnitPath::rounded_down : UnitPath::truncated;
+  plan.final_rounding_down = unit.final_rounding_down;
   plan.fan_in = unit.fan_in;
   plan.instruction = unit.fan_in * unit.blocks;
   plan.fraction_bits = unit.fraction_bits;
@@ -89,7 +100,8 @@ UnitPlan plan_unit(const MatrixUnit& unit) {
   plan.smallest_addend = plan.wide_exponents ? -90 : narrow_top - 126;
   plan.largest_addend = plan.wide_exponents ? 100 : narrow_top - 1;
   plan.a_scale = plan.wide_exponents ? 0 : narrow_top - unit.fraction_bits;
-  plan.least_exponent = std::max(unit.zero_exponent, plan.smallest_addend);
+  plan.least_exponent =
+      down ? plan.smallest_addend : std::max(unit.zero_exponent, plan.smallest_addend);
   plan.fits_int32 = sum_fits_int32(unit);
   plan.addend_last = unit.addend == Addend::last;
   plan.order = unit.order;

@@ -10,10 +10,11 @@ namespace kvsim::engine {
 
 /// How the engine computes what a unit does.
 enum class UnitPath : std::uint8_t {
-  softfloat,  ///< element by element with unit_dot()
-  truncated,  ///< t_fdpa in lanes: products scaled to the unit of the largest exponent, cut to
-              ///< int32
-  fused,      ///< fma in float lanes
+  softfloat,     ///< element by element with unit_dot()
+  truncated,     ///< t_fdpa in lanes: products scaled to the unit of the largest exponent, cut to
+                 ///< int32
+  rounded_down,  ///< tr_fdpa in lanes, with double lanes for the rounding of the sum
+  fused,         ///< fma in float lanes
 };
 
 /// Exponents of finite operands that lanes take: a larger one sends its row or column to softfloat.
@@ -39,8 +40,9 @@ struct UnitPlan {
   bool half_output = false;          ///< binary16, ties to even
   bool wide_exponents = false;       ///< operands may lie outside 2^±36
   bool fits_int32 = false;           ///< a block's products and its addend together
-  bool addend_last = false;         ///< c is added after the blocks of an instruction, ties to even
-  bool flushes_subnormals = false;  ///< fused: operands and results
+  bool addend_last = false;  ///< c is added after the blocks of an instruction, ties to even
+  bool final_rounding_down = false;  ///< rounded_down: the total, to 32 bits
+  bool flushes_subnormals = false;   ///< fused: operands and results
   OperandOrder order = OperandOrder::in_turn;
   bool converts_operands = false;  ///< binary32 operands become tf32, as `operand_rounding` says
   OperandRounding operand_rounding = OperandRounding::truncate;

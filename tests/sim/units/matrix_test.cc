@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/unit_plan.h"
 #include "tests/sim/units/codes.h"
 #include "tests/sim/units/matrix_cases.h"
 
@@ -136,7 +137,7 @@ TEST(UnitMatrix, KeepsTheSignsOfZeros) {
 
 // A binary16 result of −2^-40 is −0. It stays where all later products are −0.
 TEST(UnitMatrix, KeepsANegativeZeroOnTheWay) {
-  constexpr std::int64_t terms = 40, columns = 9;
+  constexpr std::int64_t terms = 48, columns = 9;  // whole blocks: no zeros are filled in
   for (const char* name :
        {"v100.mma.f16.f16", "a100.mma.f16.f16", "h100.mma.f16.f16", "h100.wgmma.f16.f16"}) {
     const MatrixUnit unit = *find_matrix_unit(name);
@@ -175,6 +176,28 @@ TEST(UnitMatrix, FindsTheLargestExponentAmongTinyNumbers) {
       ASSERT_TRUE(levels_agree(unit, matrix_case(unit, shape, number), "tiny"));
     }
   }
+}
+
+// What a fall back to softfloat would hide from every other test here.
+TEST(UnitMatrix, LanesComputeTheUnitsOfKernels) {
+  using engine::UnitPath;
+  const auto path = [](const char* name) {
+    return engine::plan_unit(*find_matrix_unit(name)).path;
+  };
+  for (const char* name :
+       {"v100.mma.f16.f32", "a100.mma.f16.f16", "a100.mma.bf16.f32", "h100.mma.f16.f32",
+        "h100.wgmma.bf16.f32", "h100.wgmma.e4m3.f32", "h100.wgmma.e5m2.f16", "h100.mma.tf32.f32",
+        "h100.mma.e4m3.f16", "b200.tcgen05.f16.f32", "b200.tcgen05.e4m3.f32",
+        "b200.tcgen05.e2m1.f32"}) {
+    EXPECT_EQ(path(name), UnitPath::truncated) << name;
+  }
+  for (const char* name : {"mi300.mfma.f16.f32", "mi300.mfma.bf16.f32", "mi300.mfma.xf32.f32"}) {
+    EXPECT_EQ(path(name), UnitPath::rounded_down) << name;
+  }
+  for (const char* name : {"x86.vdpbf16ps.bf16.f32", "mi300.mfma.f32.f32"}) {
+    EXPECT_EQ(path(name), UnitPath::fused) << name;
+  }
+  EXPECT_EQ(path("mi300.mfma.e4m3fnuz.f32"), UnitPath::softfloat);
 }
 
 TEST(UnitMatrix, ThreadsChangeNothing) {
