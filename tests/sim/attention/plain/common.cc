@@ -90,7 +90,9 @@ float exp_u20(float x) {
   for (const float coefficient : {0.0418978221F, 0.166676521F, 0.499991506F, 0.999999701F, 1.0F}) {
     p = std::fma(r, p, coefficient);
   }
-  return std::ldexp(p, static_cast<int>(n) - 1) * 2.0F;
+  // 2^(n − 1) is made of an exponent field, which is 0 for the smallest n.
+  const auto field = static_cast<std::uint32_t>(static_cast<int>(n) - 1 + 127);
+  return p * std::bit_cast<float>(field << 23) * 2.0F;
 }
 
 float fexp_u20(float x) {
