@@ -4,109 +4,33 @@
 // Every row of attention_kernels() against its plain version: the same bits on random layers.
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cmath>
-#include <cstdlib>
+#include <array>
+#include <cstdint>
 #include <string>
-#include <string_view>
 
-#include "sim/attention/run.h"
+#include "sim/attention/kernel.h"
 #include "softfloat/formats.h"
 #include "tests/sim/attention/plain/kernels.h"
+#include "tests/sim/attention/plain_compare.h"
 
 namespace kvsim {
 namespace {
-
-AttentionProblem product_problem(const plain::Problem& p) {
-  AttentionProblem problem;
-  problem.shape = {p.heads, p.kv_heads, p.query_len, p.kv_len, p.head_dim};
-  problem.mask = {p.causal, p.window, p.soft_cap};
-  problem.storage = p.storage;
-  problem.scale = p.given_scale;
-  problem.q = p.q.data();
-  problem.k = p.k.data();
-  problem.v = p.v.data();
-  problem.launch.batch = p.batch;
-  problem.launch.longest_kv_len = p.longest_kv_len;
-  problem.launch.multiprocessors = p.multiprocessors;
-  problem.launch.splits = p.forced_splits;
-  problem.launch.split_size = p.split_size;
-  problem.launch.cpu_threads = p.cpu_threads;
-  problem.launch.page_size = p.page_size;
-  problem.launch.paged = p.paged;
-  return problem;
-}
-
-std::string describe(const plain::Problem& p) {
-  const auto number = [](std::int64_t x) { return std::to_string(x); };
-  return "heads " + number(p.heads) + "/" + number(p.kv_heads) + ", query_len " +
-         number(p.query_len) + ", kv_len " + number(p.kv_len) + ", head_dim " + number(p.head_dim) +
-         (p.causal ? ", causal" : "") + ", window " + number(p.window) + ", soft cap " +
-         std::to_string(p.soft_cap) + ", scale " + std::to_string(p.given_scale) + ", " +
-         std::string(softfloat::format_name(p.storage)) + ", batch " + number(p.batch) +
-         ", longest " + number(p.longest_kv_len) + ", SMs " + number(p.multiprocessors) +
-         ", splits " + number(p.forced_splits) + ", split size " + number(p.split_size) +
-         ", threads " + number(p.cpu_threads) + ", page size " + number(p.page_size) +
-         (p.paged ? ", paged" : "");
-}
-
-bool same(float plain, float product) {
-  const auto bits = std::bit_cast<std::uint32_t>(product);
-  if (std::isnan(plain)) return bits == 0x7fc00000U;
-  return std::bit_cast<std::uint32_t>(plain) == bits;
-}
-
-/// Where two lists differ first, or "".
-std::string difference(std::string_view what, const std::vector<float>& plain,
-                       const std::vector<float>& product) {
-  if (plain.size() != product.size()) return std::string(what) + " has another size";
-  std::size_t count = 0;
-  std::size_t first = 0;
-  for (std::size_t i = plain.size(); i-- > 0;) {
-    if (same(plain[i], product[i])) continue;
-    ++count;
-    first = i;
-  }
-  if (count == 0) return "";
-  char text[160];
-  std::snprintf(text, sizeof(text), " differs in %zu of %zu, first at %zu: plain %a, product %a",
-                count, plain.size(), first, static_cast<double>(plain[first]),
-                static_cast<double>(product[first]));
-  return std::string(what) + text;
-}
-
-/// What differs between the two versions on one problem, or "".
-std::string compare(const plain::Kernel& kernel, const plain::Problem& p) {
-  const AttentionKernel* const row = find_attention_kernel(kernel.name);
-  if (row == nullptr) return "no such kernel";
-  const Result<AttentionResult> product = run_attention(*row, product_problem(p));
-  if (!product) return product.error().message;
-  const plain::Result plain = kernel.run(p);
-  if (plain.splits != product->splits) {
-    return "splits: plain " + std::to_string(plain.splits) + ", product " +
-           std::to_string(product->splits);
-  }
-  const std::string out = difference("out", plain.out, product->out);
-  if (!out.empty() || product->lse.empty()) return out;
-  return difference("lse", plain.lse, product->lse);
-}
 
 class PlainEquality : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(PlainEquality, HoldsOnRandomShapes) {
   const plain::Kernel& kernel = plain::kernels()[GetParam()];
-  const std::uint64_t count = std::getenv("KVSIM_SHAPES") != nullptr
-                                  ? std::strtoull(std::getenv("KVSIM_SHAPES"), nullptr, 10)
-                                  : std::uint64_t{200};
+  constexpr std::uint64_t count = 200;
   int shown = 0;
   int wrong = 0;
   for (std::uint64_t index = 0; index < count; ++index) {
     const plain::Problem p = random_problem(kernel.limits, GetParam(), index);
-    const std::string text = compare(kernel, p);
+    const std::string text = test::compare(kernel, p);
     if (text.empty()) continue;
     ++wrong;
     if (++shown <= 3) {
-      ADD_FAILURE() << kernel.name << ", shape " << index << ": " << describe(p) << ": " << text;
+      ADD_FAILURE() << kernel.name << ", shape " << index << ": " << test::describe(p) << ": "
+                    << text;
     }
   }
   EXPECT_EQ(wrong, 0) << kernel.name << " of " << count;
@@ -122,6 +46,34 @@ std::string test_name(const testing::TestParamInfo<std::size_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(AllKernels, PlainEquality,
                          testing::Range(std::size_t{0}, plain::kernels().size()), test_name);
+
+// More rows than a tile of FlashAttention-3 or -4 holds, in groups that tiles cut: each tile
+// divides the blocks that its own rows see.
+TEST(PlainEquality, HoldsWhereTilesOfRowsDivideTheirBlocks) {
+  for (const plain::Kernel& kernel : plain::kernels()) {
+    if (kernel.name != "h100-fa3" && kernel.name != "b200-fa4") continue;
+    for (const std::int64_t window : {0, 60}) {
+      for (const std::int64_t group : {5, 8}) {
+        plain::Limits limits = kernel.limits;
+        const std::array<std::int64_t, 1> head_dim{16};
+        limits.head_dims = head_dim;
+        plain::Problem p = random_problem(limits, 1000, static_cast<std::uint64_t>(group));
+        p.heads = group;
+        p.kv_heads = 1;
+        p.query_len = 60;
+        p.kv_len = 300;
+        p.causal = true;
+        p.window = window;
+        p.batch = 1;
+        p.forced_splits = 3;
+        p.split_size = 0;
+        p.longest_kv_len = 0;
+        redraw_numbers(p, 1000, static_cast<std::uint64_t>(window + group));
+        EXPECT_EQ(test::compare(kernel, p), "") << kernel.name << ": " << test::describe(p);
+      }
+    }
+  }
+}
 
 // A row without a plain version would be a row without a second opinion.
 TEST(PlainEquality, CoversEveryRow) {

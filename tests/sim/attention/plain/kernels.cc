@@ -83,7 +83,11 @@ std::vector<Kernel> make_kernels() {
       paged_as("a100-vllm-v1", PagedVersion::v1),
       paged_as("a100-vllm-v2", PagedVersion::v2),
       {"torch-cpu",
-       {.storages = all_formats, .head_dims = head_dims, .soft_cap = false, .longest = 1100},
+       {.storages = all_formats,
+        .head_dims = head_dims,
+        .soft_cap = false,
+        .longest = 1100,
+        .most_queries = 900},
        torch_cpu},
       {"llama.cpp-cpu", {.storages = half, .head_dims = head_dims, .longest = 1100}, llama_cpu},
   };

@@ -61,7 +61,7 @@ void draw_sizes(const Limits& limits, Draws& draws, Problem& p) {
   p.heads = group * p.kv_heads;
   p.query_len = 1;
   if (!limits.decode_only && draws.chance(60)) {
-    p.query_len = draws.within(1, std::min<std::int64_t>(40, queries));
+    p.query_len = draws.within(1, std::min(limits.most_queries, queries));
   }
 }
 
@@ -129,6 +129,11 @@ Problem random_problem(const Limits& limits, std::uint64_t stream, std::uint64_t
   p.cpu_threads = draws.within(1, 4);
   draw_numbers(draws, p);
   return p;
+}
+
+void redraw_numbers(Problem& problem, std::uint64_t stream, std::uint64_t index) {
+  Draws draws(stream + 1, index);
+  draw_numbers(draws, problem);
 }
 
 }  // namespace kvsim::plain

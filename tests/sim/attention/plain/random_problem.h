@@ -15,9 +15,10 @@ struct Limits {
   std::span<const std::int64_t> head_dims;
   bool masks = true;  ///< windows and non-causal layers
   bool soft_cap = true;
-  bool decode_only = false;        ///< query_len = 1
-  bool splits = false;             ///< forced splits and split sizes
-  std::int64_t longest = 700;      ///< kv_len
+  bool decode_only = false;    ///< query_len = 1
+  bool splits = false;         ///< forced splits and split sizes
+  std::int64_t longest = 700;  ///< kv_len
+  std::int64_t most_queries = 40;
   std::int64_t products = 60'000;  ///< heads · query_len · kv_len · head_dim, about
 };
 
@@ -27,5 +28,8 @@ struct Limits {
 /// other half ("cancel data"), and few distinct small integers.
 [[nodiscard]] Problem random_problem(const Limits& limits, std::uint64_t stream,
                                      std::uint64_t index);
+
+/// New numbers of a problem whose sizes were changed.
+void redraw_numbers(Problem& problem, std::uint64_t stream, std::uint64_t index);
 
 }  // namespace kvsim::plain
