@@ -12,9 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/attention/kernel.h"
 #include "sim/exp_models.h"
+#include "sim/order.h"
 #include "sim/philox.h"
+#include "sim/sum.h"
 #include "softfloat/formats.h"
+#include "tests/sim/attention/plain/eager.h"
 #include "tests/sim/attention/plain/kernels.h"
 #include "tests/sim/attention/plain/online_tiles.h"
 
@@ -148,6 +152,28 @@ TEST(PlainAttention, RepeatedHeadsGiveWhatGroupsGive) {
       }
     }
     EXPECT_EQ(kernel.run(grouped).out, kernel.run(repeated).out) << kernel.name;
+  }
+}
+
+// An ulp of the row sum is hidden by the storage format in most outputs: it is compared by itself.
+TEST(PlainAttention, RowSumsAreThoseOfTheOrderInTheTable) {
+  const AttentionKernel* const row = find_attention_kernel("h100-eager");
+  ASSERT_NE(row, nullptr);
+  const kvsim::Result<Order> order = parse_order(row->eager->row_sum);
+  ASSERT_TRUE(order);
+  for (const softfloat::Format& format : {softfloat::binary32, softfloat::binary16}) {
+    for (std::size_t n = 1; n <= 300; ++n) {
+      std::vector<float> terms(n);
+      std::vector<softfloat::Bits> codes;
+      const std::vector<softfloat::Bits> ones(n, code(format, 1));
+      for (std::size_t i = 0; i < n; ++i) {
+        terms[i] = rounded(format, static_cast<float>(philox_bits(16, n, i) >> 40) * 0x1p-24F);
+        codes.push_back(code(format, terms[i]));
+      }
+      const softfloat::Bits sum =
+          sum_products(order.value(), Product::rounded, format, format, codes, ones, {}).bits;
+      EXPECT_EQ(code(format, warp_sum(format, terms)), sum) << n;
+    }
   }
 }
 

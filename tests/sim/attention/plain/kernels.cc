@@ -87,7 +87,8 @@ std::vector<Kernel> make_kernels() {
         .head_dims = head_dims,
         .soft_cap = false,
         .longest = 1100,
-        .most_queries = 900},
+        .most_queries = 900,
+        .products = 250'000},
        torch_cpu},
       {"llama.cpp-cpu", {.storages = half, .head_dims = head_dims, .longest = 1100}, llama_cpu},
   };

@@ -120,9 +120,10 @@ Problem random_problem(const Limits& limits, std::uint64_t stream, std::uint64_t
   p.batch = draws.chance(40) ? draws.within(1, 6) : 1;
   if (draws.chance(30)) p.longest_kv_len = p.kv_len + draws.within(0, 1200);
   if (draws.chance(50)) p.multiprocessors = draws.within(1, 132);
-  if (limits.splits && draws.chance(30)) p.forced_splits = draws.within(1, 12);
-  if (limits.splits && p.forced_splits == 0 && draws.chance(15))
-    p.split_size = draws.within(32, 300);
+  if (limits.splits && draws.chance(30)) p.forced_splits = draws.within(1, 24);
+  if (limits.splits && p.forced_splits == 0 && draws.chance(30)) {
+    p.split_size = draws.within(12, draws.chance(60) ? 40 : 300);
+  }
   p.paged = draws.chance(30);
   constexpr std::array<std::int64_t, 3> pages{8, 16, 32};
   p.page_size = draws.one_of(std::span<const std::int64_t>(pages));
