@@ -256,6 +256,7 @@ Result<ModelConfig> parse_config(std::string_view text, std::string_view source)
                         [](const FamilyRules& row) { return row.family.model_type; });
   if (rules == config_rules.end()) {
     std::vector<std::string_view> accepted;
+    accepted.reserve(config_rules.size());
     for (const FamilyRules& row : config_rules) accepted.push_back(row.family.model_type);
     return error(fmt::format("field \"model_type\" is {}; accepted: {}",
                              type ? quote(*type) : "missing", fmt::join(accepted, ", ")));

@@ -109,7 +109,7 @@ constexpr Dispatch binary64() {
           .evidence = Evidence::documented};
 }
 
-constexpr auto rows = std::to_array<Dispatch>({
+constexpr auto dispatch_rows = std::to_array<Dispatch>({
     gpu("h100", "NVIDIA H100 SXM", 132, h100_linear, "h100-fa3"),
     gpu("a100", "NVIDIA A100", 108, a100_linear, "a100-fa2"),
     gpu("v100", "NVIDIA V100", 80, v100_linear, "v100-eager"),
@@ -122,8 +122,8 @@ constexpr auto rows = std::to_array<Dispatch>({
 });
 
 constexpr auto names = [] {
-  std::array<std::string_view, rows.size()> list{};
-  for (std::size_t i = 0; i < rows.size(); ++i) list[i] = rows[i].name;
+  std::array<std::string_view, dispatch_rows.size()> list{};
+  for (std::size_t i = 0; i < dispatch_rows.size(); ++i) list[i] = dispatch_rows[i].name;
   return list;
 }();
 
@@ -139,10 +139,10 @@ std::string rows_text(const SizeRange& range) {
 
 }  // namespace
 
-std::span<const Dispatch> dispatches() { return rows; }
+std::span<const Dispatch> dispatches() { return dispatch_rows; }
 
 Result<const Dispatch*> find_dispatch(std::string_view name) {
-  for (const Dispatch& row : rows) {
+  for (const Dispatch& row : dispatch_rows) {
     if (row.name == name) return &row;
   }
   const std::string_view near = softfloat::nearest(name, names);
@@ -152,15 +152,15 @@ Result<const Dispatch*> find_dispatch(std::string_view name) {
                   near.empty() ? "" : fmt::format(" (did you mean {}?)", near))};
 }
 
-Result<const LinearKernel*> linear_kernel_for(const Dispatch& dispatch, std::int64_t row_count) {
+Result<const LinearKernel*> linear_kernel_for(const Dispatch& dispatch, std::int64_t rows) {
   for (const LinearChoice& choice : dispatch.linear) {
-    if (!choice.rows.contains(row_count)) continue;
+    if (!choice.rows.contains(rows)) continue;
     const LinearKernel* kernel = find_linear_kernel(choice.kernel);
     if (kernel != nullptr) return kernel;
   }
   return Error{ErrorKind::usage, fmt::format("dispatch {} has no kernel for a linear layer of {} "
                                              "rows; accepted: a dispatch that names kernels",
-                                             dispatch.name, row_count)};
+                                             dispatch.name, rows)};
 }
 
 std::string_view attention_for(const Dispatch& dispatch, std::int64_t queries) {

@@ -78,8 +78,8 @@ Result<bool> exact_matrix(const MatrixProblem& problem, float* out, std::int64_t
   // Products of floats are exact in binary64. A sum takes at most `block` additions inside a block
   // and one for each block; Σ|a b| ≤ ‖a‖ ‖b‖ (Cauchy, Schwarz). Twice the first-order bound also
   // covers the roundings of the norms and of the bound itself.
-  const double additions =
-      static_cast<double>(binary64_block + (problem.terms + binary64_block - 1) / binary64_block);
+  const std::int64_t blocks = (problem.terms + binary64_block - 1) / binary64_block;
+  const auto additions = static_cast<double>(binary64_block + blocks);
   const double bound = 2 * additions * 0x1p-53;
   parallel_for(problem.rows, options.threads, [&](std::int64_t i) {
     for (std::int64_t j = 0; j < problem.columns; ++j) {
