@@ -244,8 +244,7 @@ Result<bool> apply_rope(const RopeKernel& kernel, const RopeTable& table,
   });
   if (kernel.arithmetic == RopeArithmetic::storage_steps) {
     for (std::vector<float>* products : {&first, &second}) {
-      Result<bool> rounded =
-          round_values(problem.storage, *products, *products, options.level);
+      Result<bool> rounded = round_values(problem.storage, *products, *products, options.level);
       if (!rounded) return rounded;
     }
   }
