@@ -18,8 +18,10 @@ namespace kvsim {
 namespace {
 
 constexpr std::array replay_options{
+    OptionSpec{"--kernel", "NAME", "a kernel (kvsim kernels); may be repeated", true},
     OptionSpec{"--order", "ORDER",
-               "linear, norm, softmax: sum in this order (docs/numerics.md); may be repeated",
+               "linear, norm, softmax: sum in this order (docs/numerics.md) in place of a kernel; "
+               "may be repeated",
                true},
     OptionSpec{"--unit", "NAME", "dot: a matrix unit (kvsim kernels --units); may be repeated",
                true},
@@ -36,6 +38,44 @@ constexpr std::array replay_options{
                "products of --order: rounded (default: to the sums' format), fused or exact"},
     OptionSpec{"--round-to", "NAME",
                "format of the results of --order (default: that of the tensors)"},
+    OptionSpec{"--norm", "NAME", "norm of --order: rms (default) or layer"},
+    OptionSpec{"--epsilon", "E", "norm: added under the root, 0 to 1 (default 1e-6)"},
+    OptionSpec{"--base", "B", "rope: base of the frequencies, at least 1 (default 10000)"},
+    OptionSpec{"--first-position", "N", "rope: position of x[·, 0, ·], 0 to 16777216 (default 0)"},
+    OptionSpec{"--rotated", "N", "rope: channels that are rotated, even (default head_dim)"},
+    OptionSpec{"--causal", "", "attention: a query sees the keys up to its own position (default)"},
+    OptionSpec{"--no-causal", "", "attention: a query sees every key"},
+    OptionSpec{"--window", "N",
+               "attention: a query sees the last N keys only (default 0: no window)"},
+    OptionSpec{"--soft-cap", "C", "attention: scores become C·tanh(score ÷ C) (default 0: not)"},
+    OptionSpec{"--scale", "S", "attention: factor of the scores (default 1 ÷ √head_dim)"},
+    OptionSpec{"--kv-lens", "LIST",
+               "attention: keys of each sequence of a batch, such as 900,1000,120,500; the "
+               "sequences share the file's positions evenly; may be repeated, to compare launches "
+               "(default: one sequence with every key)",
+               true},
+    OptionSpec{"--batch", "N",
+               "attention: sequences in the launch, from those of --kv-lens to 65536 (default: "
+               "those)"},
+    OptionSpec{"--split-by", "NAME",
+               "attention: batch (default: kernels choose splits for the launch) or sequence (each "
+               "as if it were alone)"},
+    OptionSpec{"--splits", "N",
+               "attention: parts of the keys, 1 to 4096 (default 0: the kernel's "
+               "choice)"},
+    OptionSpec{"--split-size", "N", "attention: keys of a part (default 0: the kernel's choice)"},
+    OptionSpec{"--multiprocessors", "N",
+               "of the device, 1 to 4096 (default 0: those of the kernel's device)"},
+    OptionSpec{"--paged", "", "attention: keys and values lie in pages"},
+    OptionSpec{"--page-size", "N", "attention: keys of a page, 1 to 4096 (default 16)"},
+    OptionSpec{"--cpu-threads", "N",
+               "attention: threads of a kernel that runs on a CPU, 1 to 4096 (default 1)"},
+    OptionSpec{"--exp-table", "FILE",
+               "results of ex2.approx captured on a device: safetensors, tensor ex2 F32 [2^b], "
+               "entry i = ex2(i ÷ 2^b) (docs/exp.md)"},
+    OptionSpec{"--exp-ulp", "N",
+               "rerun with seeded errors of ± N ulp in an exp that is bounded, and print the band "
+               "of the results"},
     OptionSpec{"--threads", "N",
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };

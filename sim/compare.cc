@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "sim/ulp.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
@@ -125,6 +127,28 @@ Comparison compare_codes(const Format& format, std::span<const std::byte> a,
   });
   const std::int64_t measured = out.elements - out.not_a_number;
   if (measured > 0) out.mean_ulp = total / static_cast<double>(measured);
+  return out;
+}
+
+double max_row_ulp(const Format& format, std::span<const std::byte> a, std::span<const std::byte> b,
+                   std::int64_t row_length) {
+  const std::size_t width = byte_width(format);
+  const std::size_t row_bytes = static_cast<std::size_t>(row_length) * width;
+  double out = 0;
+  for (std::size_t at = 0; at + row_bytes <= a.size(); at += row_bytes) {
+    if (std::memcmp(a.data() + at, b.data() + at, row_bytes) == 0) continue;
+    double largest = 0;
+    double farthest = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(row_length); ++i) {
+      const double x = softfloat::to_double(format, load(a.subspan(at), i, width));
+      const double y = softfloat::to_double(format, load(b.subspan(at), i, width));
+      for (const double value : {x, y}) {
+        if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+      }
+      if (std::isfinite(x) && std::isfinite(y)) farthest = std::max(farthest, std::fabs(x - y));
+    }
+    out = std::max(out, std::ldexp(farthest, -ulp_exponent(format, largest)));
+  }
   return out;
 }
 

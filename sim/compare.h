@@ -58,6 +58,13 @@ struct Comparison {
                                        std::span<const std::byte> a, std::span<const std::byte> b,
                                        NanEquality nan = NanEquality::always);
 
+/// The largest |a − b| of two tensors whose rows have `row_length` elements, in units in the last
+/// place of the largest finite number that either of them has in that row. Beside a sum that
+/// cancels, ulp_distance() counts every number down to zero; this does not. Elements that are not
+/// finite in both are passed over.
+[[nodiscard]] double max_row_ulp(const softfloat::Format& format, std::span<const std::byte> a,
+                                 std::span<const std::byte> b, std::int64_t row_length);
+
 /// Consecutive indices, both ends included.
 struct IndexRange {
   std::int64_t first = 0;

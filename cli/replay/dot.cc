@@ -63,6 +63,7 @@ Result<Replay> replay_dot(const ParsedOptions& options, const ReplayFile& file) 
   replay.tensor = "d";
   replay.element_name = "row";
   replay.position_name = "row";
+  replay.position_names = "rows";
   replay.nan = NanEquality::equal_bits;  // a unit says which NaN it gives
   replay.input = Json::object();
   replay.input["units"] = Json::array();

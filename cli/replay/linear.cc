@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
+#include "sim/linear.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -12,6 +14,7 @@
 #include "cli/printable.h"
 #include "cli/replay/operators.h"
 #include "cli/replay/settings.h"
+#include "sim/dispatch.h"
 #include "sim/engine/columns.h"
 #include "sim/engine/matrix.h"
 #include "softfloat/arithmetic.h"
@@ -115,47 +118,65 @@ Result<std::vector<float>> run_order(const LinearTensors& tensors, const Order& 
   return out;
 }
 
-Result<Replay> replay_linear(const ParsedOptions& options, const ReplayFile& file) {
-  const Result<std::vector<Order>> orders = order_options(options);
-  if (!orders) return orders.error();
-  if (orders->empty()) {
-    return Error{ErrorKind::usage, "replay linear has no --order; --order ORDER is accepted"};
+/// Multiprocessors of a kernel's device, which decide whether it splits; 1 where no dispatch has
+/// the kernel.
+std::int64_t device_multiprocessors(const LinearKernel& kernel) {
+  for (const Dispatch& row : dispatches()) {
+    for (const LinearChoice& choice : row.linear) {
+      if (choice.kernel == kernel.name) return row.multiprocessors;
+    }
   }
-  const Result<EngineOptions> engine = engine_options(options);
-  if (!engine) return engine.error();
-  const Result<LinearTensors> tensors = read_tensors(file);
-  if (!tensors) return tensors.error();
+  for (const Dispatch& row : dispatches()) {
+    if (row.name == kernel.device) return row.multiprocessors;
+  }
+  return 1;
+}
+
+struct KernelRun {
+  std::vector<float> values;
+  LinearPlan plan;
+};
+
+Result<KernelRun> run_kernel(const LinearTensors& tensors, const LinearKernel& kernel,
+                             std::int64_t multiprocessors, const EngineOptions& engine) {
+  LinearProblem problem;
+  problem.rows = tensors.rows;
+  problem.outputs = tensors.outputs;
+  problem.terms = tensors.terms;
+  problem.storage = tensors.format;
+  problem.multiprocessors = multiprocessors;
+  problem.x = tensors.x.data();
+  problem.x_stride = tensors.terms;
+  problem.w = tensors.w.data();
+  problem.w_stride = tensors.outputs;
+  problem.bias = tensors.bias.empty() ? nullptr : tensors.bias.data();
+  const Result<LinearPlan> plan = plan_linear(
+      kernel, {tensors.rows, tensors.outputs, tensors.terms, tensors.format, multiprocessors});
+  if (!plan) return plan.error();
+  KernelRun run{std::vector<float>(static_cast<std::size_t>(tensors.rows * tensors.outputs)),
+                *plan};
+  const Result<bool> done =
+      apply_linear(kernel, problem, run.values.data(), tensors.outputs, engine);
+  if (!done) return done.error();
+  return run;
+}
+
+/// Adds the results of every order.
+std::optional<Error> add_orders(const ParsedOptions& options, const LinearTensors& tensors,
+                                const std::vector<Order>& orders, const EngineOptions& engine,
+                                Replay& replay) {
   const Result<Format> accumulator = format_option(options, "--accumulate", softfloat::binary32);
   if (!accumulator) return accumulator.error();
-  const Result<Format> result = result_format(options, tensors->format);
+  const Result<Format> result = result_format(options, tensors.format);
   if (!result) return result.error();
   const Result<Product> product = product_option(options);
   if (!product) return product.error();
-
-  Replay replay;
-  replay.operator_name = "linear";
-  replay.shape = {tensors->rows, tensors->outputs};
-  replay.heads = tensors->rows;
-  replay.positions = tensors->outputs;
-  replay.head_name = "row";
-  replay.position_name = "output";
-  replay.input = Json::object();
-  replay.input["input"] = softfloat::format_name(tensors->format);
-  replay.input["sizes"] = {
-      {"rows", tensors->rows}, {"terms", tensors->terms}, {"outputs", tensors->outputs}};
-  replay.input["bias"] = !tensors->bias.empty();
-  replay.facts.emplace_back(
-      "tensors",
-      fmt::format("x [{}, {}], w [{}, {}]{}, {}", tensors->rows, tensors->terms, tensors->outputs,
-                  tensors->terms,
-                  tensors->bias.empty() ? "" : fmt::format(", bias [{}]", tensors->outputs),
-                  softfloat::format_name(tensors->format)));
-  const OrderArithmetic arithmetic{*accumulator, *result, *product};
-  for (const Order& order : *orders) {
-    const Result<std::vector<float>> out = run_order(*tensors, order, arithmetic, *engine);
+  for (const Order& order : orders) {
+    const Result<std::vector<float>> out =
+        run_order(tensors, order, {*accumulator, *result, *product}, engine);
     if (!out) {
       return Error{out.error().kind,
-                   fmt::format("--order {}: {}", to_string(order), out.error().message)};
+                   fmt::format("--order {}: {}", printable(to_string(order)), out.error().message)};
     }
     ReplayOutput output;
     output.name = to_string(order);
@@ -168,15 +189,93 @@ Result<Replay> replay_linear(const ParsedOptions& options, const ReplayFile& fil
   replay.input["product"] = product_name(*product);
   replay.input["round_to"] = softfloat::format_name(*result);
   replay.facts.emplace_back(
-      "sums",
+      "sums of --order",
       fmt::format("{}, products {}, results rounded to {}", softfloat::format_name(*accumulator),
                   product_name(*product), softfloat::format_name(*result)));
-  if (orders->size() == 1) replay.facts.emplace_back("order", replay.outputs.front().name);
+  return std::nullopt;
+}
+
+/// Adds the results of every kernel.
+std::optional<Error> add_kernels(const ParsedOptions& options, const LinearTensors& tensors,
+                                 const std::vector<const LinearKernel*>& kernels,
+                                 const EngineOptions& engine, Replay& replay) {
+  const Result<std::int64_t> multiprocessors =
+      integer_option(options, "--multiprocessors", 0, 0, 4096);
+  if (!multiprocessors) return multiprocessors.error();
+  for (const LinearKernel* kernel : kernels) {
+    const std::int64_t on =
+        *multiprocessors != 0 ? *multiprocessors : device_multiprocessors(*kernel);
+    const Result<KernelRun> run = run_kernel(tensors, *kernel, on, engine);
+    if (!run) {
+      return Error{run.error().kind,
+                   fmt::format("--kernel {}: {}", kernel->name, run.error().message)};
+    }
+    ReplayOutput output;
+    output.name = kernel->name;
+    output.format = run->plan.output;
+    output.bytes = encode_values(output.format, run->values);
+    output.choices["splits"] = run->plan.splits;
+    output.choices["order"] = to_string(run->plan.columns.front().order);
+    replay.input["kernels"].push_back(output.name);
+    replay.outputs.push_back(std::move(output));
+  }
+  replay.input["options"] = {{"multiprocessors", *multiprocessors}};
+  return std::nullopt;
+}
+
+Result<Replay> replay_linear(const ParsedOptions& options, const ReplayFile& file) {
+  const Result<std::vector<const LinearKernel*>> kernels =
+      kernels_from(options, "linear", linear_kernels());
+  if (!kernels) return kernels.error();
+  const Result<std::vector<Order>> orders = order_options(options);
+  if (!orders) return orders.error();
+  if (const auto error =
+          check_kernel_or_order(options, "linear", !kernels->empty(), !orders->empty())) {
+    return *error;
+  }
+  const Result<EngineOptions> engine = engine_options(options);
+  if (!engine) return engine.error();
+  const Result<LinearTensors> tensors = read_tensors(file);
+  if (!tensors) return tensors.error();
+
+  Replay replay;
+  replay.operator_name = "linear";
+  replay.shape = {tensors->rows, tensors->outputs};
+  replay.heads = tensors->rows;
+  replay.positions = tensors->outputs;
+  replay.head_name = "row";
+  replay.position_name = "output";
+  replay.position_names = "outputs";
+  replay.input = Json::object();
+  replay.input["input"] = softfloat::format_name(tensors->format);
+  replay.input["sizes"] = {
+      {"rows", tensors->rows}, {"terms", tensors->terms}, {"outputs", tensors->outputs}};
+  replay.input["bias"] = !tensors->bias.empty();
+  replay.facts.emplace_back(
+      "tensors",
+      fmt::format("x [{}, {}], w [{}, {}]{}, {}", tensors->rows, tensors->terms, tensors->outputs,
+                  tensors->terms,
+                  tensors->bias.empty() ? "" : fmt::format(", bias [{}]", tensors->outputs),
+                  softfloat::format_name(tensors->format)));
+  if (!kernels->empty()) {
+    if (auto error = add_kernels(options, *tensors, *kernels, *engine, replay)) {
+      return std::move(*error);
+    }
+  }
+  if (!orders->empty()) {
+    if (auto error = add_orders(options, *tensors, *orders, *engine, replay)) {
+      return std::move(*error);
+    }
+  }
+  if (replay.outputs.size() == 1) {
+    replay.facts.emplace_back(kernels->empty() ? "order" : "kernel", replay.outputs.front().name);
+  }
   return replay;
 }
 
-constexpr std::array<std::string_view, 5> linear_options{"--order", "--input", "--accumulate",
-                                                         "--product", "--round-to"};
+constexpr std::array<std::string_view, 7> linear_options{
+    "--kernel",  "--order",    "--input",          "--accumulate",
+    "--product", "--round-to", "--multiprocessors"};
 
 }  // namespace
 

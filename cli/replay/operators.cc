@@ -7,7 +7,8 @@
 namespace kvsim {
 
 std::span<const ReplayOperator* const> replay_operators() {
-  static constexpr std::array table{&linear_operator, &dot_operator};
+  static constexpr std::array table{&attention_operator, &linear_operator,  &dot_operator,
+                                    &norm_operator,      &softmax_operator, &rope_operator};
   return table;
 }
 

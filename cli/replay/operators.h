@@ -23,8 +23,12 @@ struct ReplayOperator {
   Result<Replay> (*run)(const ParsedOptions& options, const ReplayFile& file);
 };
 
+extern const ReplayOperator attention_operator;
 extern const ReplayOperator dot_operator;
 extern const ReplayOperator linear_operator;
+extern const ReplayOperator norm_operator;
+extern const ReplayOperator rope_operator;
+extern const ReplayOperator softmax_operator;
 
 /// Every operator, in the order of --help.
 [[nodiscard]] std::span<const ReplayOperator* const> replay_operators();

@@ -58,6 +58,7 @@ struct Replay {
   std::int64_t positions = 1;
   std::string_view head_name;  ///< "head", "row"; empty: there is one only
   std::string_view position_name = "position";
+  std::string_view position_names = "positions";
   std::string_view element_name = "element";  ///< "element", "row"
   NanEquality nan = NanEquality::always;
   std::vector<ReplayOutput> outputs;  ///< at least one

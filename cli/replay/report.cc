@@ -22,7 +22,10 @@ using softfloat::Format;
 MappedComparison compare_mapped(const Replay& replay, const Format& format,
                                 std::span<const std::byte> a, std::span<const std::byte> b,
                                 bool with_map) {
-  MappedComparison out{compare_codes(format, a, b, replay.nan), {}};
+  MappedComparison out{
+      compare_codes(format, a, b, replay.nan),
+      max_row_ulp(format, a, b, replay.shape.size() == 1 ? 1 : replay.shape.back()),
+      {}};
   if (with_map && out.summary.different != 0) {
     out.map = mismatch_map(format, a, b, replay.heads, replay.positions, replay.nan);
   }
@@ -35,16 +38,16 @@ std::string classes_headline(const Replay& replay, const ReplayFindings& finding
   const std::size_t count = findings.representatives.size();
   if (count == 1) return fmt::format("All {} give the same bits.", replay.outputs.size());
   std::int64_t different = 0;
-  std::uint64_t max_ulp = 0;
+  double farthest = 0;
   for (const auto& pair : findings.pairs) {
     if (!pair) continue;
     different = std::max(different, pair->summary.different);
-    max_ulp = std::max(max_ulp, pair->summary.max_ulp);
+    farthest = std::max(farthest, pair->max_row_ulp);
   }
   return fmt::format(
       "{} results in {} bit-equality classes, which differ in up to {} of {} elements, by at most "
-      "{} ulp.",
-      replay.outputs.size(), count, different, element_count(replay), max_ulp);
+      "{} ulp of the row's largest.",
+      replay.outputs.size(), count, different, element_count(replay), distance_text(farthest));
 }
 
 /// "12 of 4096 elements differ from d".
@@ -120,8 +123,11 @@ void add_single(std::vector<std::pair<std::string, std::string>>& facts, const R
   const Comparison& summary = findings.expected.front().summary;
   facts.emplace_back("mismatches", fmt::format("{}", summary.different));
   if (summary.different == 0) return;
-  facts.emplace_back("distance", fmt::format("at most {} ulp, {} ulp in the mean of all",
-                                             summary.max_ulp, mean_text(summary.mean_ulp)));
+  facts.emplace_back("distance",
+                     fmt::format("at most {} numbers of the format, {} in the mean of all; at most "
+                                 "{} ulp of the row's largest",
+                                 summary.max_ulp, distance_text(summary.mean_ulp),
+                                 distance_text(findings.expected.front().max_row_ulp)));
   facts.emplace_back(
       "first", first_text(replay, output.format, summary.first, output.bytes, expected->bytes));
 }

@@ -18,6 +18,7 @@ namespace kvsim {
 /// One result compared with another one, and where they differ.
 struct MappedComparison {
   Comparison summary;
+  double max_row_ulp = 0;  ///< of rows along the last axis
   std::vector<MismatchGroup> map;
 };
 

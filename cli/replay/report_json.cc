@@ -60,6 +60,7 @@ void add_comparison(Json& out, const MappedComparison& comparison, bool with_map
   const Comparison& summary = comparison.summary;
   out["mismatches"] = summary.different;
   out["max_ulp"] = summary.max_ulp;
+  out["max_row_ulp"] = json_number(comparison.max_row_ulp);
   out["mean_ulp"] = json_number(summary.mean_ulp);
   out["without_distance"] = summary.not_a_number;
   out["groups"] = with_map ? Json(comparison.map.size()) : Json();

@@ -52,7 +52,7 @@ std::string first_text(const Replay& replay, const Format& format, std::int64_t 
                      code_text(format, code_at(format, expected, index)));
 }
 
-std::string mean_text(double mean) { return fmt::format("{:.3g}", mean); }
+std::string distance_text(double distance) { return fmt::format("{:.3g}", distance); }
 
 std::string exp_text(const ReplayOutput& output) {
   switch (output.exp) {
@@ -95,7 +95,7 @@ Table map_table(const Replay& replay, const std::vector<MismatchGroup>& map, std
   table.title = std::move(title);
   const bool has_heads = !replay.head_name.empty();
   if (has_heads) table.columns.push_back({"heads", plural(replay.head_name, 2), "", Align::left});
-  table.columns.push_back({"positions", plural(replay.position_name, 2), "", Align::left});
+  table.columns.push_back({"positions", std::string(replay.position_names), "", Align::left});
   table.columns.push_back({"mismatches", "elements that differ", "", Align::right});
   for (std::size_t i = 0; i < std::min(map.size(), groups_shown); ++i) {
     std::vector<Cell> row;
@@ -123,6 +123,7 @@ Table outputs_table(const Replay& replay, const ReplayFindings& findings) {
   if (bands) table.columns.push_back({"band", "moved by errors of exp", "", Align::left});
   if (!findings.expected.empty()) {
     table.columns.push_back({"mismatches", "mismatches", "", Align::right});
+    table.columns.push_back({"max_row_ulp", "max", "ulp of row", Align::right});
     table.columns.push_back({"max_ulp", "max", "ulp", Align::right});
     table.columns.push_back({"mean_ulp", "mean", "ulp", Align::right});
   }
@@ -136,8 +137,9 @@ Table outputs_table(const Replay& replay, const ReplayFindings& findings) {
     if (!findings.expected.empty()) {
       const Comparison& summary = findings.expected[i].summary;
       row.emplace_back(fmt::format("{}", summary.different));
+      row.emplace_back(distance_text(findings.expected[i].max_row_ulp));
       row.emplace_back(fmt::format("{}", summary.max_ulp));
-      row.emplace_back(mean_text(summary.mean_ulp));
+      row.emplace_back(distance_text(summary.mean_ulp));
     }
     row.emplace_back(findings.digests[i]);
     table.rows.push_back(std::move(row));
@@ -148,17 +150,19 @@ Table outputs_table(const Replay& replay, const ReplayFindings& findings) {
 Table classes_table(const Replay& replay, const ReplayFindings& findings) {
   const std::size_t count = findings.representatives.size();
   Table table;
-  table.title = fmt::format("{}, of {}, that differ between two classes (largest distance in ulp):",
-                            "Elements", element_count(replay));
+  table.title = fmt::format(
+      "Elements, of {}, that differ between two classes (largest difference in ulp of the row's "
+      "largest):",
+      element_count(replay));
   table.columns.push_back({"class", "class", "", Align::left});
   std::vector<std::vector<std::string>> cells(count, std::vector<std::string>(count, "-"));
   auto pair = findings.pairs.begin();
   for (std::size_t i = 0; i < count; ++i) {
     table.columns.push_back({class_name(i), class_name(i), "", Align::right});
     for (std::size_t j = i + 1; j < count; ++j, ++pair) {
-      cells[i][j] =
-          *pair ? fmt::format("{} ({})", (*pair)->summary.different, (*pair)->summary.max_ulp)
-                : std::string("other format");
+      cells[i][j] = *pair ? fmt::format("{} ({})", (*pair)->summary.different,
+                                        distance_text((*pair)->max_row_ulp))
+                          : std::string("other format");
       cells[j][i] = cells[i][j];
     }
   }

@@ -27,8 +27,8 @@ namespace kvsim {
                                      std::int64_t index, std::span<const std::byte> found,
                                      std::span<const std::byte> expected);
 
-/// A mean distance in three digits.
-[[nodiscard]] std::string mean_text(double mean);
+/// A distance in at most three digits.
+[[nodiscard]] std::string distance_text(double distance);
 
 /// "exact", "bounded" or "-".
 [[nodiscard]] std::string exp_text(const ReplayOutput& output);

@@ -129,6 +129,23 @@ Result<std::vector<std::string>> kernel_options(const ParsedOptions& options) {
   return names;
 }
 
+std::optional<Error> check_kernel_or_order(const ParsedOptions& options,
+                                           std::string_view operator_name, bool has_kernels,
+                                           bool has_orders) {
+  if (!has_kernels && !has_orders) {
+    return Error{ErrorKind::usage,
+                 fmt::format("replay {0} has neither --kernel nor --order; --kernel NAME (kvsim "
+                             "kernels --operator {0}) or --order ORDER is accepted",
+                             operator_name)};
+  }
+  for (const std::string_view option : {"--accumulate", "--product", "--round-to"}) {
+    if (has_orders || !options.has(option)) continue;
+    return Error{ErrorKind::usage,
+                 fmt::format("{} is given without --order; it is accepted beside --order", option)};
+  }
+  return std::nullopt;
+}
+
 Error unknown_kernel(std::string_view operator_name, std::string_view text,
                      const std::vector<std::string_view>& names) {
   const std::string_view near = softfloat::nearest(text, names);

@@ -2,7 +2,9 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +48,35 @@ namespace kvsim {
 /// The texts of --kernel. Errors (usage): one that is given twice.
 [[nodiscard]] Result<std::vector<std::string>> kernel_options(const ParsedOptions& options);
 
+/// Errors (usage): neither --kernel nor --order is given; options of --order without it.
+[[nodiscard]] std::optional<Error> check_kernel_or_order(const ParsedOptions& options,
+                                                         std::string_view operator_name,
+                                                         bool has_kernels, bool has_orders);
+
 /// The error for a kernel that the table of an operator does not have, with the near one.
 [[nodiscard]] Error unknown_kernel(std::string_view operator_name, std::string_view text,
                                    const std::vector<std::string_view>& names);
+
+/// The rows of a table that --kernel names, in the order given. Errors (usage): of kernel_options
+/// and unknown_kernel.
+template <class Row>
+Result<std::vector<const Row*>> kernels_from(const ParsedOptions& options,
+                                             std::string_view operator_name,
+                                             std::span<const Row> rows) {
+  const Result<std::vector<std::string>> names = kernel_options(options);
+  if (!names) return names.error();
+  std::vector<const Row*> found;
+  for (const std::string& name : *names) {
+    const auto row = std::ranges::find(rows, name, &Row::name);
+    if (row == rows.end()) {
+      std::vector<std::string_view> known;
+      for (const Row& each : rows) known.push_back(each.name);
+      return unknown_kernel(operator_name, name, known);
+    }
+    found.push_back(&*row);
+  }
+  return found;
+}
 
 /// "fused": the name of a product, as --product takes it.
 [[nodiscard]] std::string_view product_name(Product product);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sim/attention_shape.h"
 #include "softfloat/format.h"
@@ -21,8 +22,11 @@ struct AttentionMask {
 /// What else is in the launch, and what the caller fixes of it: kernels choose how they split the
 /// keys by it.
 struct AttentionLaunch {
-  std::int64_t batch = 1;            ///< sequences in the launch, this one included
-  std::int64_t longest_kv_len = 0;   ///< of the batch, at least kv_len; 0: kv_len
+  std::int64_t batch = 1;           ///< sequences in the launch, this one included
+  std::int64_t longest_kv_len = 0;  ///< of the batch, at least kv_len; 0: kv_len
+  /// Keys of every sequence of a launch whose lengths differ, this one's included: FlashAttention-3
+  /// then gives each sequence splits of its own. Empty: the kernel is told the longest only.
+  std::span<const std::int64_t> kv_lens = {};
   std::int64_t multiprocessors = 0;  ///< of the device; 0: those of the kernel's row
   std::int64_t splits = 0;           ///< forces the number of splits; 0: the kernel's heuristic
   std::int64_t split_size = 0;       ///< forces the keys of a split instead; 0: not

@@ -78,14 +78,15 @@ constexpr SplitRule fa2_splits{.policy = SplitPolicy::wave_efficiency,
                                .tile_rows = 64,
                                .slots_per_multiprocessor = 2,
                                .whole_blocks = 0};
-// hopper/heuristics.h.
+// hopper/heuristics.h, hopper/flash_prepare_scheduler.cu.
 constexpr SplitRule fa3_splits{.policy = SplitPolicy::wave_efficiency,
                                .tile_rows = 128,
                                .whole_blocks = 4,
                                .small_head_dim = 96,
                                .small_head_tile_rows = 192,
                                .skips_equal_shares = false,
-                               .divides_visited_blocks = true};
+                               .divides_visited_blocks = true,
+                               .shares_among_sequences = true};
 // flash_attn/cute/interface.py: two tiles of 128 rows go together where there is more than one.
 constexpr SplitRule fa4_splits{.policy = SplitPolicy::fill_multiprocessors,
                                .tile_rows = 128,

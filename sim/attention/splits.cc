@@ -108,6 +108,21 @@ std::int64_t search_chunk(const AttentionShape& shape, const AttentionLaunch& la
   return low * unit;
 }
 
+std::int64_t splits_of_sequence(const SplitRule& rule, const SplitWork& work,
+                                std::span<const std::int64_t> kv_lens, std::int64_t kv_len,
+                                std::int64_t columns, std::int64_t most) {
+  std::int64_t total = 0;
+  for (const std::int64_t length : kv_lens) {
+    total += divide_up(work.rows, rule.tile_rows) * divide_up(length, columns);
+  }
+  // 10 % of margin, in binary32 as the scheduler has it.
+  const float share = static_cast<float>(total) * 1.1F * static_cast<float>(work.heads) /
+                      static_cast<float>(work.multiprocessors);
+  const auto blocks_each = static_cast<std::int64_t>(std::ceil(share));
+  return std::max<std::int64_t>(1,
+                                std::min(divide_up(divide_up(kv_len, columns), blocks_each), most));
+}
+
 SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape,
                       const AttentionMask& mask, const AttentionLaunch& launch) {
   const TileRule& rule = *kernel.tiles;
@@ -148,6 +163,10 @@ SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape
       if (launch.splits > 0) plan.size = divide_up(keys, launch.splits);
       if (!forced) plan.size = search_chunk(shape, launch, work.multiprocessors);
       break;
+  }
+  if (split.shares_among_sequences && !launch.kv_lens.empty() && plan.splits > 1) {
+    plan.splits =
+        splits_of_sequence(split, work, launch.kv_lens, shape.kv_len, split_columns, plan.splits);
   }
   if (plan.size > 0) {
     if (plan.splits == 0) plan.splits = divide_up(keys, plan.size);

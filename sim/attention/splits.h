@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sim/attention/kernel.h"
 #include "sim/attention/problem.h"
@@ -42,6 +43,14 @@ struct SplitWork {
 /// launch are at most max(1, 2 · multiprocessors ÷ kv_heads) for each K/V head.
 [[nodiscard]] std::int64_t search_chunk(const AttentionShape& shape, const AttentionLaunch& launch,
                                         std::int64_t multiprocessors);
+
+/// FlashAttention-3 where the lengths differ: a sequence's own number of splits, at most `most`, so
+/// that each multiprocessor gets about as many blocks as the others. `work` is that of the launch,
+/// `columns` the keys of a block.
+[[nodiscard]] std::int64_t splits_of_sequence(const SplitRule& rule, const SplitWork& work,
+                                              std::span<const std::int64_t> kv_lens,
+                                              std::int64_t kv_len, std::int64_t columns,
+                                              std::int64_t most);
 
 /// The plan for a problem that check_online_tiles() accepts.
 [[nodiscard]] SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape,

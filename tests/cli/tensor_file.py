@@ -4,8 +4,8 @@
 
 Each line describes one tensor: NAME DTYPE SHAPE VALUES, with the shape as 2,4 and the values
 separated by blanks: numbers, hexadecimal codes (0x3c00), `VALUE*COUNT` for repeated ones, or
-`normal*COUNT*SEED` for seeded numbers of about a normal distribution. DTYPE is F32, F16, BF16 or
-F64. Values are rounded to nearest, ties to even.
+`random*COUNT*SEED` for seeded multiples of 1/64 from -2 to 127/64, which every type holds. DTYPE is
+F32, F16, BF16 or F64. Values are rounded to nearest, ties to even.
 """
 
 import json
@@ -29,15 +29,13 @@ def encode(dtype, value):
 
 
 def payload(dtype, words):
-    out = b""
+    out = bytearray()
     for word in words:
         value, *rest = word.split("*")
-        if value == "normal":
-            generator = random.Random(int(rest[1]))
-            for _ in range(int(rest[0])):
-                # The sum of twelve uniform numbers, minus six: the same on every platform.
-                number = sum(generator.getrandbits(32) for _ in range(12)) / 2**32 - 6
-                out += encode(dtype, repr(number))
+        if value == "random":
+            numbers = [encode(dtype, str(byte / 64 - 2)) for byte in range(256)]
+            codes = random.Random(int(rest[1])).randbytes(int(rest[0]))
+            out += b"".join(numbers[code] for code in codes)
         else:
             out += encode(dtype, value) * (int(rest[0]) if rest else 1)
     return out
@@ -51,7 +49,8 @@ def main():
         name, dtype, shape, *words = line.split()
         part = payload(dtype, words)
         sizes = [int(size) for size in shape.split(",")]
-        header[name] = {"dtype": dtype, "shape": sizes, "data_offsets": [len(data), len(data) + len(part)]}
+        offsets = [len(data), len(data) + len(part)]
+        header[name] = {"dtype": dtype, "shape": sizes, "data_offsets": offsets}
         data += part
     text = json.dumps(header).encode()
     pathlib.Path(sys.argv[1]).write_bytes(struct.pack("<Q", len(text)) + text + data)

@@ -152,6 +152,21 @@ TEST(Compare, RangesForPeople) {
   EXPECT_EQ(range_text({}, 2), "");
 }
 
+TEST(Compare, DifferencesInUlpOfTheLargestElementOfARow) {
+  // binary16 has 2^−10 as the unit of numbers from 1 to 2. Row 0: 1.5 and +2^−24 against −2^−24.
+  // Row 1: 0.25 (unit 2^−12) and three steps of it. Row 2: NaN and infinity beside 1.
+  const auto a = halves({0x3e00, 0x0001, 0x3400, 0x3403, 0x7e00, 0x7c00, 0x3c00, 0x3c00});
+  const auto b = halves({0x3e00, 0x8001, 0x3400, 0x3400, 0x3c00, 0x3c00, 0x7e00, 0x3c00});
+  const auto rows = [&](std::size_t first, std::size_t count) {
+    return max_row_ulp(binary16, std::span(a).subspan(first * 2, count * 2),
+                       std::span(b).subspan(first * 2, count * 2), 2);
+  };
+  EXPECT_EQ(rows(0, 2), 0x1p-23 * 0x1p10);
+  EXPECT_EQ(rows(2, 2), 3);
+  EXPECT_EQ(rows(0, 4), 3);
+  EXPECT_EQ(rows(4, 4), 0);
+}
+
 TEST(Compare, ClassesAreNumberedByTheirFirstMembers) {
   const auto one = halves({0x3c00, 0x3c01});
   const auto other = halves({0x3c00, 0x3c02});
