@@ -60,6 +60,11 @@ struct Run {
 [[nodiscard]] Result<bool> run_torch_cpu(const Run& run, AttentionResult& result);
 [[nodiscard]] Result<bool> run_llama_cpu(const Run& run, AttentionResult& result);
 
+/// The kernel's row for the problem's storage, or what of sizes, mask or launch cannot be. q, k and
+/// v are not read.
+[[nodiscard]] Result<const StorageSums*> check_problem(const AttentionKernel& kernel,
+                                                       const AttentionProblem& problem);
+
 /// What a family cannot do, as an error; true otherwise.
 [[nodiscard]] Result<bool> check_online_tiles(const AttentionKernel& kernel,
                                               const AttentionProblem& problem);
@@ -67,5 +72,11 @@ struct Run {
                                        const AttentionProblem& problem);
 [[nodiscard]] Result<bool> check_llama_cpu(const AttentionKernel& kernel,
                                            const AttentionProblem& problem);
+
+/// Keys of one partition of paged attention: all of them in v1.
+[[nodiscard]] std::int64_t keys_of_partition(const AttentionKernel& kernel,
+                                             const AttentionProblem& problem);
+/// Keys that one thread of llama.cpp takes: all of them, unless one query's are split.
+[[nodiscard]] std::int64_t keys_of_chunk(const AttentionProblem& problem);
 
 }  // namespace kvsim::attention

@@ -48,7 +48,7 @@ class LlamaCpu {
  public:
   explicit LlamaCpu(const Run& run) : run_(run), level_(run.options.engine.level) {}
 
-  Result<bool> run_tile(const Tile& tile, std::span<float> out) const {
+  Result<bool> run_tile(const Tile& tile, AttentionResult& result) const {
     const AttentionShape& shape = run_.shape();
     const Result<std::vector<float>> scores = scores_of(tile);
     if (!scores) return scores.error();
@@ -57,7 +57,7 @@ class LlamaCpu {
           std::span(scores.value()).subspan(index(row * shape.kv_len), index(shape.kv_len));
       const KeyRange seen =
           visible_keys(shape, run_.problem.mask, tile.first + row / shape.group());
-      const std::int64_t length = keys_of_a_chunk();
+      const std::int64_t length = keys_of_chunk(run_.problem);
       State state;
       for (std::int64_t first = 0; first < shape.kv_len; first += length) {
         const KeyRange keys = intersect(seen, {first, first + length});
@@ -65,17 +65,11 @@ class LlamaCpu {
       }
       if (state.o.empty()) continue;  // sees no key: +0
       multiply_by(state.o, 1 / state.sum);
-      std::copy(state.o.begin(), state.o.end(), out.begin() + row_of(tile, row) * shape.head_dim);
+      std::copy(state.o.begin(), state.o.end(),
+                result.out.begin() + row_of(tile, row) * shape.head_dim);
+      result.lse[index(row_of(tile, row))] = state.maximum + log_f32(state.sum);
     }
     return true;
-  }
-
-  /// Keys that one thread takes: all, unless one query's are split.
-  [[nodiscard]] std::int64_t keys_of_a_chunk() const {
-    const AttentionShape& shape = run_.shape();
-    const std::int64_t threads = run_.problem.launch.cpu_threads;
-    if (shape.query_len > 1 || shape.kv_len < fewest_keys_to_split) return shape.kv_len;
-    return (shape.kv_len + threads - 1) / threads;
   }
 
  private:
@@ -188,6 +182,12 @@ class LlamaCpu {
 
 }  // namespace
 
+std::int64_t keys_of_chunk(const AttentionProblem& problem) {
+  const AttentionShape& shape = problem.shape;
+  if (shape.query_len > 1 || shape.kv_len < fewest_keys_to_split) return shape.kv_len;
+  return (shape.kv_len + problem.launch.cpu_threads - 1) / problem.launch.cpu_threads;
+}
+
 Result<bool> check_llama_cpu(const AttentionKernel& kernel, const AttentionProblem& problem) {
   constexpr std::int64_t most_cpu_threads = 1024;
   if (problem.launch.cpu_threads <= most_cpu_threads) return true;
@@ -210,10 +210,9 @@ Result<bool> run_llama_cpu(const Run& run, AttentionResult& result) {
   const LlamaCpu llama(run);
   const Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
-                [&](std::int64_t i) { return llama.run_tile(tiles[index(i)], result.out); });
+                [&](std::int64_t i) { return llama.run_tile(tiles[index(i)], result); });
   if (!done) return done;
-  result.lse.clear();
-  result.splits = (shape.kv_len + llama.keys_of_a_chunk() - 1) / llama.keys_of_a_chunk();
+  result.splits = (shape.kv_len + keys_of_chunk(run.problem) - 1) / keys_of_chunk(run.problem);
   result.block_columns = shape.kv_len;
   return true;
 }

@@ -25,7 +25,7 @@ constexpr std::int64_t threads = warps * warp_threads;
 constexpr std::int64_t partition_keys = 512;
 constexpr std::int64_t tokens_of_a_thread = 8;  // 16 bytes of values
 constexpr std::int64_t longest_for_v1 = 8192;
-constexpr std::int64_t sequences_for_v1 = 512;
+constexpr std::int64_t heads_for_v1 = 512;
 constexpr float smallest_sum = 1e-6F;
 constexpr float log2_e = 0x1.715476p+0F;
 
@@ -251,24 +251,24 @@ class Paged {
   SimdLevel level_;
 };
 
-bool uses_partitions(const Run& run) {
-  switch (run.kernel.paged->version) {
+}  // namespace
+
+std::int64_t keys_of_partition(const AttentionKernel& kernel, const AttentionProblem& problem) {
+  const AttentionShape& shape = problem.shape;
+  switch (kernel.paged->version) {
     case PagedRule::Version::v1:
-      return false;
+      return shape.kv_len;
     case PagedRule::Version::v2:
-      return true;
+      return partition_keys;
     case PagedRule::Version::chosen:
       break;
   }
-  const AttentionLaunch& launch = run.problem.launch;
-  const std::int64_t longest = std::max(launch.longest_kv_len, run.shape().kv_len);
-  const bool v1 =
-      longest <= longest_for_v1 &&
-      (longest <= partition_keys || launch.batch * run.shape().query_heads > sequences_for_v1);
-  return !v1;
+  const AttentionLaunch& launch = problem.launch;
+  const std::int64_t longest = std::max(launch.longest_kv_len, shape.kv_len);
+  const bool v1 = longest <= longest_for_v1 &&
+                  (longest <= partition_keys || launch.batch * shape.query_heads > heads_for_v1);
+  return v1 ? shape.kv_len : partition_keys;
 }
-
-}  // namespace
 
 Result<bool> check_paged(const AttentionKernel& kernel, const AttentionProblem& problem) {
   const auto refuse = [&](std::string what) {
@@ -296,8 +296,7 @@ Result<bool> check_paged(const AttentionKernel& kernel, const AttentionProblem& 
 
 Result<bool> run_paged(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
-  const bool partitions = uses_partitions(run);
-  const std::int64_t keys = partitions ? partition_keys : shape.kv_len;
+  const std::int64_t keys = keys_of_partition(run.kernel, run.problem);
   const Paged paged(run);
   const Result<bool> done =
       run_tasks(shape.kv_heads, run.options.engine.threads,

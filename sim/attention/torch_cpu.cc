@@ -13,6 +13,7 @@
 #include "sim/attention/product_sum.h"
 #include "sim/attention/task_errors.h"
 #include "sim/attention/tile_steps.h"
+#include "sim/attention/torch_cpu_rules.h"
 #include "sim/attention/vector_steps.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
@@ -22,24 +23,11 @@ namespace kvsim::attention {
 namespace {
 
 constexpr float no_score = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t keys_of_a_block = 512;
 constexpr std::int64_t vector_lanes = 16;  // AVX-512
-constexpr std::int64_t terms_of_a_pass = 192;
-constexpr std::int64_t fewest_rows = 4;  // of a product in passes of fused multiply-adds
-constexpr std::int64_t fewest_columns = 12;
 
-std::int64_t queries_of_a_block(std::int64_t query_len) {
-  return query_len >= 768 ? 256 : query_len >= 192 ? 64 : 32;
-}
-
-bool in_passes(std::int64_t rows, std::int64_t columns) {
-  return rows >= fewest_rows && columns >= fewest_columns;
-}
-
-/// Terms that a product over `terms` takes before it stores its sums.
-std::int64_t pass_length(std::int64_t terms) {
-  return terms > terms_of_a_pass && terms < 2 * terms_of_a_pass ? terms / 2 : terms_of_a_pass;
-}
+using torch_cpu::in_passes;
+using torch_cpu::keys_of_a_block;
+using torch_cpu::pass_length;
 
 /// The queries first … first + count − 1 of all heads that share one K/V head.
 struct Tile {
@@ -226,7 +214,7 @@ Result<bool> TorchCpu::add_values(const Tile& tile, const KeyRange& block, State
 
 Result<bool> run_torch_cpu(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
-  const std::int64_t queries = queries_of_a_block(shape.query_len);
+  const std::int64_t queries = torch_cpu::queries_of_a_block(shape.query_len);
   std::vector<Tile> tiles;
   for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
     for (std::int64_t i = 0; i < shape.query_len; i += queries) {
