@@ -80,10 +80,18 @@ Result<Order> whole_order(const LinearKernel& kernel, std::string_view inside, s
     text.replace(at, half.size(), std::to_string(std::max<std::int64_t>(1, terms / 2)));
   }
   if (splits > 1) {
-    const std::string running = kernel.split.reduction == SplitReduction::serial
-                                    ? fmt::format(",running={}", softfloat::format_name(output))
-                                    : std::string();
-    text = fmt::format("split({},multiple={}{})/{}", splits, kernel.tile_terms, running, text);
+    std::string rounding;
+    switch (kernel.split.reduction) {
+      case SplitReduction::parallel:
+        break;
+      case SplitReduction::rounded:
+        rounding = fmt::format(",partials={}", softfloat::format_name(output));
+        break;
+      case SplitReduction::serial:
+        rounding = fmt::format(",running={}", softfloat::format_name(output));
+        break;
+    }
+    text = fmt::format("split({},multiple={}{})/{}", splits, kernel.tile_terms, rounding, text);
   }
   return parse_order(text);
 }

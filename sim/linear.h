@@ -62,6 +62,7 @@ enum class SplitKind : std::uint8_t {
 /// How the sums of the splits are joined, always first + second + ….
 enum class SplitReduction : std::uint8_t {
   parallel,  ///< in the accumulator format
+  rounded,   ///< each split's sum is rounded to the output's format before it is added
   serial,    ///< each split adds to the output, which is rounded to the output's format every time
 };
 

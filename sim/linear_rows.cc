@@ -60,6 +60,20 @@ constexpr auto mi300_rules = std::to_array<LinearRule>({
     rule(binary32, "mma(mi300.mfma.f32.f32)", Evidence::inferred),
 });
 
+constexpr LinearRule half_sums(std::string_view order) {
+  LinearRule row = rule(binary16, order, Evidence::inferred);
+  row.accumulator = binary16;
+  return row;
+}
+constexpr auto a100_half_rules = std::to_array<LinearRule>({half_sums("mma(a100.mma.f16.f16)")});
+constexpr auto h100_half_rules = std::to_array<LinearRule>({half_sums("mma(h100.wgmma.f16.f16)")});
+constexpr auto a100_tf32_rules = std::to_array<LinearRule>({
+    rule(binary32, "mma(a100.mma.tf32.f32)", Evidence::inferred),
+});
+constexpr auto h100_tf32_rules = std::to_array<LinearRule>({
+    rule(binary32, "mma(h100.wgmma.tf32.f32)", Evidence::inferred),
+});
+
 // One warp for an output: each lane sums every 32nd product, then the lanes join by exchanging with
 // the lane 16, 8, 4, 2 and 1 away. On MI300 a wavefront has 64 lanes.
 constexpr auto warp_rules = std::to_array<LinearRule>({
@@ -173,6 +187,15 @@ constexpr std::string_view torch =
     "PyTorch 2.11.0 from PyPI (MKL 2024.0, oneDNN 3.10.2), one thread, AMD Zen 4: revealed by "
     "probes and replayed bit for bit, 2026";
 
+constexpr std::string_view rounded_partials =
+    "cuBLASLt documentation: reduction scheme OUTPUT_TYPE rounds the partial sums of a split-K; "
+    "what "
+    "PyTorch's allow_fp16_reduced_precision_reduction permits";
+constexpr std::string_view tf32 =
+    "matrix products of float32 on tensor cores: PyTorch's allow_tf32; operands are truncated by "
+    "the "
+    "instruction";
+
 /// One chain over all of K.
 constexpr LinearKernel gemm(std::string_view name, std::string_view device,
                             std::span<const LinearRule> rules, std::string_view source = cutlass) {
@@ -215,12 +238,20 @@ constexpr auto kernels = std::to_array<LinearKernel>({
     gemm("a100-gemm", "a100", a100_rules),
     split_gemm("a100-splitk", "a100", a100_rules, SplitReduction::parallel),
     split_gemm("a100-splitk-serial", "a100", a100_rules, SplitReduction::serial),
+    split_gemm("a100-splitk-rounded", "a100", a100_rules, SplitReduction::rounded,
+               rounded_partials),
     gemm("a100-gemv", "a100", warp_rules, unpublished),
+    gemm("a100-gemm-tf32", "a100", a100_tf32_rules, tf32),
+    gemm("a100-gemm-f16-sums", "a100", a100_half_rules),
     batch_invariant("a100-batch-invariant", "a100", a100_rules),
     gemm("h100-gemm", "h100", h100_rules),
     split_gemm("h100-splitk", "h100", h100_rules, SplitReduction::parallel),
     split_gemm("h100-splitk-serial", "h100", h100_rules, SplitReduction::serial),
+    split_gemm("h100-splitk-rounded", "h100", h100_rules, SplitReduction::rounded,
+               rounded_partials),
     gemm("h100-gemv", "h100", warp_rules, unpublished),
+    gemm("h100-gemm-tf32", "h100", h100_tf32_rules, tf32),
+    gemm("h100-gemm-f16-sums", "h100", h100_half_rules),
     batch_invariant("h100-batch-invariant", "h100", h100_rules),
     gemm("h100-fp8", "h100", h100_fp8_rules),
     gemm("h100-fp8-promoted", "h100", h100_fp8_promoted_rules,

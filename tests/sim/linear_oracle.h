@@ -96,16 +96,19 @@ inline std::int64_t splits_of(const OneOutput& o) {
   return 1;
 }
 
-inline float split_sum(const OneOutput& o, bool serial, const PartSum& part) {
+enum class Joined { plain, rounded_parts, rounded_total };
+
+inline float split_sum(const OneOutput& o, Joined joined, const PartSum& part) {
   const std::int64_t steps = (o.terms() + 63) / 64;
   const std::int64_t splits = splits_of(o);
   const std::int64_t length = (steps + splits - 1) / splits * 64;
   if (splits == 1) return part(o, 0, o.terms());
   float sum = 0;
   for (std::int64_t begin = 0; begin < o.terms(); begin += length) {
-    const float mine = part(o, begin, std::min(o.terms(), begin + length));
+    float mine = part(o, begin, std::min(o.terms(), begin + length));
+    if (joined == Joined::rounded_parts) mine = round_to(o.storage, mine);
     sum = begin == 0 ? mine : sum + mine;
-    if (serial) sum = round_to(o.storage, sum);
+    if (joined == Joined::rounded_total) sum = round_to(o.storage, sum);
   }
   return sum;
 }

@@ -106,9 +106,9 @@ std::vector<KernelCase> kernel_cases() {
   const auto chain = [](const char* name) {
     return [part = unit(name)](const OneOutput& o) { return part(o, 0, o.terms()); };
   };
-  const auto split = [](const char* name, bool serial) {
-    return [part = unit(name), serial](const OneOutput& o) {
-      return test::split_sum(o, serial, part);
+  const auto split = [](const char* name, test::Joined joined) {
+    return [part = unit(name), joined](const OneOutput& o) {
+      return test::split_sum(o, joined, part);
     };
   };
   const auto warp = [](std::size_t lanes) {
@@ -119,12 +119,18 @@ std::vector<KernelCase> kernel_cases() {
       {"a100-gemm", bfloat16, bfloat16, chain("a100.mma.bf16.f32")},
       {"a100-gemm", binary32, binary32,
        [](const OneOutput& o) { return test::fma_sum(o, 0, o.terms()); }},
-      {"a100-splitk", binary16, binary16, split("a100.mma.f16.f32", false)},
-      {"a100-splitk-serial", bfloat16, bfloat16, split("a100.mma.bf16.f32", true)},
+      {"a100-splitk", binary16, binary16, split("a100.mma.f16.f32", test::Joined::plain)},
+      {"a100-splitk-serial", bfloat16, bfloat16,
+       split("a100.mma.bf16.f32", test::Joined::rounded_total)},
       {"h100-gemm", binary16, binary16, chain("h100.wgmma.f16.f32")},
       {"h100-batch-invariant", bfloat16, bfloat16, chain("h100.wgmma.bf16.f32")},
-      {"h100-splitk", bfloat16, bfloat16, split("h100.wgmma.bf16.f32", false)},
-      {"h100-splitk-serial", binary16, binary16, split("h100.wgmma.f16.f32", true)},
+      {"h100-splitk", bfloat16, bfloat16, split("h100.wgmma.bf16.f32", test::Joined::plain)},
+      {"h100-splitk-serial", binary16, binary16,
+       split("h100.wgmma.f16.f32", test::Joined::rounded_total)},
+      {"h100-splitk-rounded", binary16, binary16,
+       split("h100.wgmma.f16.f32", test::Joined::rounded_parts)},
+      {"a100-gemm-tf32", binary32, binary32, chain("a100.mma.tf32.f32")},
+      {"h100-gemm-f16-sums", binary16, binary16, chain("h100.wgmma.f16.f16")},
       {"h100-gemv", binary16, binary16, warp(32)},
       {"h100-fp8", e4m3, bfloat16, chain("h100.wgmma.e4m3.f32")},
       {"h100-fp8-promoted", e4m3, bfloat16,
