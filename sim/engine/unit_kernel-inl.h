@@ -9,6 +9,7 @@
 #define KVSIM_SIM_ENGINE_UNIT_KERNEL_INL_H
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -173,7 +174,9 @@ class BlockReader {
     if (plan_.order == OperandOrder::in_turn && first + count <= tile_.terms) {
       for (; j + columns_at_once <= tile_.columns; j += columns_at_once) {
         const float* const from = tile_.b + j * tile_.b_stride + first;
+        const bool more = j + 2 * columns_at_once <= tile_.columns;
         for (std::int64_t k = 0; k < count; k += 4) {
+          if (more && k % floats_per_line == 0) prefetch_columns(from + k, tile_.b_stride);
           transpose(from + k, tile_.b_stride, to + k * width + j, width);
         }
       }
@@ -203,6 +206,15 @@ class BlockReader {
     return hn::Combine(TransposeTag(), hn::LoadU(half, from + 4 * stride), hn::LoadU(half, from));
   }
 #endif
+
+  static constexpr std::int64_t floats_per_line = 16;
+
+  /// One line of each of the columns that follow.
+  static HWY_INLINE void prefetch_columns(const float* from, std::int64_t stride) {
+    for (std::int64_t j = 0; j < columns_at_once; ++j) {
+      hwy::Prefetch(from + (columns_at_once + j) * stride);
+    }
+  }
 
   /// Four k of columns_at_once columns.
   static HWY_INLINE void transpose(const float* from, std::int64_t stride, float* to,

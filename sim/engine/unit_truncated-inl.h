@@ -9,6 +9,7 @@
 #define KVSIM_SIM_ENGINE_UNIT_TRUNCATED_INL_H
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -138,28 +139,47 @@ class TruncatedTile {
 
   bool run() {
     const std::int64_t total = padded_terms(plan_, tile_.terms);
+    const bool in_place = !tile_.b_transposed && !plan_.converts_operands &&
+                          plan_.order == OperandOrder::in_turn && tile_.columns == width_;
+    std::int64_t copied = 0;  // operands before this one have been in copy_
     for (std::int64_t k = 0; k < total; k += kFanIn) {
+      const float* b = tile_.b + k * tile_.b_stride;
+      std::int64_t stride = tile_.b_stride;
+      if (in_place && k + kFanIn <= tile_.terms) {
+      } else {
+        if (k >= copied) {
+          const std::int64_t count = std::min(most_copied, total - k);
+          BlockReader(tile_).copy(k, count, copy_, width_);
+          first_copied_ = k;
+          copied = k + count;
+        }
+        b = copy_ + (k - first_copied_) * width_;
+        stride = width_;
+      }
       if (plan_.addend_last && k % plan_.instruction == 0) set_addends_aside();
-      run_block(k);
+      run_block(k, b, stride);
       if (plan_.addend_last && (k + kFanIn) % plan_.instruction == 0) add_addends();
     }
     return mark();
   }
 
  private:
-  void run_block(std::int64_t first) {
-    const BlockReader reader(tile_);
-    const float* b = block_;
-    std::int64_t stride = width_;
-    const bool in_place = !tile_.b_transposed && !plan_.converts_operands &&
-                          plan_.order == OperandOrder::in_turn && tile_.columns == width_ &&
-                          first + kFanIn <= tile_.terms;
-    if (in_place) {
-      b = tile_.b + first * tile_.b_stride;
-      stride = tile_.b_stride;
-    } else {
-      reader.copy(first, kFanIn, block_, width_);
+  /// So few rows that the time to fetch b shows.
+  static constexpr std::int64_t few_rows = 16;
+  /// Operands that are copied at once: for a transposed b, a run of every column.
+  static constexpr std::int64_t most_copied = 128;
+
+  /// One vector of columns of the next block of b, while this block is computed: all of it at once
+  /// would wait for itself.
+  void prefetch(std::int64_t first, std::int64_t v) const {
+    if (tile_.b_transposed || tile_.rows > few_rows) return;
+    const std::int64_t last = std::min(first + kFanIn, tile_.terms);
+    for (std::int64_t k = first; k < last; ++k) {
+      hwy::Prefetch(tile_.b + k * tile_.b_stride + v * lanes_);
     }
+  }
+
+  void run_block(std::int64_t first, const float* b, std::int64_t stride) {
     constexpr int groups = kFanIn / 4;
     bool has_tiny = false;
     for (std::int64_t v = 0; v < vectors_; ++v) {
@@ -173,9 +193,13 @@ class TruncatedTile {
         has_tiny |= smallest < static_cast<std::uint32_t>(exponent_field(bias + tiny_exponent));
       }
     }
+    for (std::int64_t v = 0; v < vectors_ && tile_.rows < 4; ++v) prefetch(first + kFanIn, v);
     std::int64_t i = 0;
     for (; i + 4 <= tile_.rows; i += 4) {
-      for (std::int64_t v = 0; v < vectors_; ++v) step<4, 1>(first, i, v, b, stride, has_tiny);
+      for (std::int64_t v = 0; v < vectors_; ++v) {
+        if (i == 0) prefetch(first + kFanIn, v);
+        step<4, 1>(first, i, v, b, stride, has_tiny);
+      }
     }
     for (; i + 2 <= tile_.rows; i += 2) {
       std::int64_t v = 0;
@@ -260,7 +284,8 @@ class TruncatedTile {
   std::int64_t vectors_;
   PanelRange ranges_[4];
   HWY_ALIGN std::uint8_t codes_[4 * most_groups * code_bytes];
-  HWY_ALIGN float block_[longest_block * most_panel_columns];
+  std::int64_t first_copied_ = 0;
+  HWY_ALIGN float copy_[most_copied * most_panel_columns];
 };
 
 }  // namespace HWY_NAMESPACE
