@@ -123,11 +123,10 @@ void add_single(std::vector<std::pair<std::string, std::string>>& facts, const R
   const Comparison& summary = findings.expected.front().summary;
   facts.emplace_back("mismatches", fmt::format("{}", summary.different));
   if (summary.different == 0) return;
-  facts.emplace_back("distance",
-                     fmt::format("at most {} numbers of the format, {} in the mean of all; at most "
-                                 "{} ulp of the row's largest",
-                                 summary.max_ulp, distance_text(summary.mean_ulp),
-                                 distance_text(findings.expected.front().max_row_ulp)));
+  facts.emplace_back("distance", fmt::format("at most {} ulp, {} in the mean of all; at most "
+                                             "{} ulp of the row's largest",
+                                             summary.max_ulp, distance_text(summary.mean_ulp),
+                                             distance_text(findings.expected.front().max_row_ulp)));
   facts.emplace_back(
       "first", first_text(replay, output.format, summary.first, output.bytes, expected->bytes));
 }

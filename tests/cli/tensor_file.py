@@ -4,8 +4,9 @@
 
 Each line describes one tensor: NAME DTYPE SHAPE VALUES, with the shape as 2,4 and the values
 separated by blanks: numbers, hexadecimal codes (0x3c00), `VALUE*COUNT` for repeated ones, or
-`random*COUNT*SEED` for seeded multiples of 1/64 from -2 to 127/64, which every type holds. DTYPE is
-F32, F16, BF16 or F64. Values are rounded to nearest, ties to even.
+`random*COUNT*SEED` for seeded numbers of 8 bits between -2 and 2, whose exponents spread over eight
+powers of two; every type holds them. DTYPE is F32, F16, BF16 or F64. Values are rounded to nearest,
+ties to even.
 """
 
 import json
@@ -18,9 +19,9 @@ WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 
 def encode(dtype, value):
-    if value.startswith("0x"):
+    if value.startswith("0x") and "p" not in value:
         return int(value, 16).to_bytes(WIDTHS[dtype], "little")
-    number = float(value)
+    number = float.fromhex(value) if "p" in value else float(value)
     if dtype == "BF16":
         bits = struct.unpack("<I", struct.pack("<f", number))[0]
         bits += 0x7FFF + (bits >> 16 & 1)
@@ -33,9 +34,12 @@ def payload(dtype, words):
     for word in words:
         value, *rest = word.split("*")
         if value == "random":
-            numbers = [encode(dtype, str(byte / 64 - 2)) for byte in range(256)]
-            codes = random.Random(int(rest[1])).randbytes(int(rest[0]))
-            out += b"".join(numbers[code] for code in codes)
+            numbers = [
+                [encode(dtype, str((byte / 64 - 2) / 2**scale)) for byte in range(256)]
+                for scale in range(8)
+            ]
+            codes = random.Random(int(rest[1])).randbytes(2 * int(rest[0]))
+            out += b"".join(numbers[scale % 8][code] for code, scale in zip(*[iter(codes)] * 2))
         else:
             out += encode(dtype, value) * (int(rest[0]) if rest else 1)
     return out
