@@ -6,8 +6,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "sim/attention/families.h"
+#include "sim/attention/vector_steps.h"
 #include "sim/elementary.h"
 
 namespace kvsim::attention {
@@ -68,7 +70,7 @@ float merge_weighted(SplitMerge merge, const SplitOutputs& parts, const ExpFunct
                                     : exp.exp(parts.log_sums[s] - lse);
     if (normalized && weight == 0) continue;
     const float* const o = parts.outputs + static_cast<std::int64_t>(s) * parts.stride;
-    for (std::size_t d = 0; d < out.size(); ++d) out[d] = std::fma(weight, o[d], out[d]);
+    multiply_add({o, out.size()}, weight, out, parts.level);
   }
   return lse;
 }
@@ -76,6 +78,7 @@ float merge_weighted(SplitMerge merge, const SplitOutputs& parts, const ExpFunct
 float merge_states(const SplitOutputs& parts, const ExpFunction& exp, std::span<float> out) {
   float m = nothing;
   float sum = 0;
+  std::vector<float> scaled(out.size());
   for (std::size_t s = 0; s < parts.log_sums.size(); ++s) {
     const float own = parts.log_sums[s];
     if (own == nothing) continue;
@@ -91,7 +94,9 @@ float merge_states(const SplitOutputs& parts, const ExpFunction& exp, std::span<
     const float here = exp.exp2(own - largest);
     m = largest;
     sum = std::fma(sum, before, here);
-    for (std::size_t d = 0; d < out.size(); ++d) out[d] = std::fma(out[d], before, o[d] * here);
+    for (std::size_t d = 0; d < out.size(); ++d) scaled[d] = o[d] * here;
+    multiply_add(out, before, scaled, parts.level);
+    std::copy(scaled.begin(), scaled.end(), out.begin());
   }
   if (m == nothing) return nothing;
   for (float& x : out) x /= sum;

@@ -1,144 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
+#include "sim/attention/online_tiles.h"
+
+#include <hwy/cache_control.h>
+
 #include <algorithm>
-#include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include "sim/attention/families.h"
 #include "sim/attention/merge.h"
-#include "sim/attention/product_sum.h"
-#include "sim/attention/splits.h"
 #include "sim/attention/task_errors.h"
-#include "sim/attention/tile_steps.h"
-#include "sim/attention/visible_keys.h"
+#include "sim/attention/vector_steps.h"
 #include "sim/elementary.h"
-#include "sim/exp_models.h"
 #include "sim/parallel.h"
 
 namespace kvsim::attention {
 namespace {
 
-constexpr float no_score = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are independent
+constexpr std::int64_t floats_of_a_line = 16;
 
-/// The rows first … first + count − 1 of the heads that share one K/V head, row = query · group +
-/// head of the group, over the keys of one split.
-struct TileTask {
-  std::int64_t kv_head = 0;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-  std::int64_t split = 0;
-  KeyRange keys;
-};
+/// Asks for memory that will be read soon. The rows of a decode read K and V once, so that time
+/// goes to waiting for them otherwise.
+void fetch(const float* from, std::int64_t numbers) {
+  for (std::int64_t i = 0; i < numbers; i += floats_of_a_line) hwy::Prefetch(from + i);
+}
 
-/// Where the rows of a split go: outputs divided by their sum and the logarithm of that sum, by row
-/// as in AttentionResult.
-struct SplitStore {
-  std::span<float> outputs;
-  std::span<float> log_sums;
-};
-
-/// What does not change from row to row.
-class OnlineTiles {
- public:
-  OnlineTiles(const Run& run, const SplitPlan& plan, ProductSum scores, ProductSum values)
-      : run_(run),
-        rule_(*run.kernel.tiles),
-        plan_(plan),
-        scores_(std::move(scores)),
-        values_(std::move(values)),
-        exponents_(Exponents::make(rule_, run.scale, run.problem.mask.soft_cap)),
-        half_outputs_(values_.output() == softfloat::binary16),
-        operand_(rule_.operands_in_half ? softfloat::binary16 : run.problem.storage),
-        exp_(gpu_exp2(run)),
-        polynomial_(ExpModel::fa4_polynomial) {
-    if (operand_ == run.problem.storage) return;
-    const AttentionShape& shape = run.shape();
-    const std::int64_t numbers = shape.kv_heads * shape.kv_len * shape.head_dim;
-    k_converted_.assign(run.problem.k, run.problem.k + numbers);
-    v_converted_.assign(run.problem.v, run.problem.v + numbers);
-    round_to(operand_, k_converted_);
-    round_to(operand_, v_converted_);
-  }
-
-  Result<bool> run_tile(const TileTask& task, const SplitStore& store) const;
-
- private:
-  struct State;
-
-  [[nodiscard]] float rounded_to_half(float x) const {
-    round_to(softfloat::binary16, {&x, 1});
-    return x;
-  }
-  void round_to(const softfloat::Format& format, std::span<float> values) const {
-    static_cast<void>(round_values(format, values, values, run_.options.engine.level));
-  }
-  [[nodiscard]] const float* keys(std::int64_t kv_head) const {
-    return k_converted_.empty() ? run_.keys(kv_head)
-                                : k_converted_.data() + kv_head * head_numbers();
-  }
-  [[nodiscard]] const float* values(std::int64_t kv_head) const {
-    return v_converted_.empty() ? run_.values(kv_head)
-                                : v_converted_.data() + kv_head * head_numbers();
-  }
-  [[nodiscard]] std::int64_t head_numbers() const {
-    return run_.shape().kv_len * run_.shape().head_dim;
-  }
-  [[nodiscard]] std::int64_t row_of(const TileTask& task, std::int64_t row) const {
-    const std::int64_t group = run_.shape().group();
-    const std::int64_t head = task.kv_head * group + (task.first + row) % group;
-    return run_.row_of(head, query_of(task, row));
-  }
-
-  [[nodiscard]] std::int64_t query_of(const TileTask& task, std::int64_t row) const {
-    return (task.first + row) / run_.shape().group();
-  }
-  [[nodiscard]] KeyRange seen_by(const TileTask& task, std::int64_t row) const {
-    return visible_keys(run_.shape(), run_.problem.mask, query_of(task, row));
-  }
-
-  Result<bool> run_block(const TileTask& task, const KeyRange& block, State& state) const;
-  void softmax_row(std::int64_t row, const KeyRange& seen, State& state) const;
-  [[nodiscard]] float new_maximum(float before, std::span<const float> scores) const;
-  void exponentials(std::span<float> x, bool emulates) const;
-  Result<bool> add_unit_row_sum(std::int64_t first, std::int64_t rows, std::int64_t keys,
-                                State& state) const;
-  void finish(const TileTask& task, State& state, const SplitStore& store) const;
-
-  const Run& run_;
-  const TileRule& rule_;
-  const SplitPlan& plan_;
-  ProductSum scores_;
-  ProductSum values_;
-  Exponents exponents_;
-  bool half_outputs_;
-  softfloat::Format operand_;
-  ExpFunction exp_;
-  ExpFunction polynomial_;
-  std::vector<float> k_converted_, v_converted_;
-};
-
-/// The rows of one tile on their way through the blocks.
-struct OnlineTiles::State {
-  State(std::int64_t rows, std::int64_t head_dim, std::int64_t columns)
-      : q(index(rows * head_dim)),
-        o(index(rows * head_dim)),
-        p(index(rows * columns)),
-        maximum(index(rows), no_score),
-        rescale(index(rows), 1.0F),
-        sums(index(rows * row_sum_parts)),
-        started(index(rows)) {}
-
-  std::vector<float> q;        ///< [rows][head_dim]
-  std::vector<float> o;        ///< [rows][head_dim]
-  std::vector<float> p;        ///< [rows][columns]: scores, exponents, then probabilities
-  std::vector<float> maximum;  ///< [rows]
-  std::vector<float> rescale;  ///< [rows]: r of the block
-  std::vector<float> sums;     ///< [rows][row_sum_parts]
-  std::vector<char> started;   ///< [rows]: whether a block has been visited
-};
+}  // namespace
 
 Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store) const {
   const AttentionShape& shape = run_.shape();
@@ -158,8 +46,11 @@ Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::int64_t number = rule_.last_to_first ? blocks - 1 - i : i;
     const std::int64_t begin = task.keys.begin + number * plan_.block_columns;
+    // What is visited next: the block before or after this one, as far as the split has it.
+    const std::int64_t after =
+        rule_.last_to_first ? begin - plan_.block_columns : begin + plan_.block_columns;
     const Result<bool> done =
-        run_block(task, {begin, std::min(begin + plan_.block_columns, task.keys.end)}, state);
+        run_block(task, block_from(task, begin), block_from(task, after), state);
     if (!done) return done;
   }
   finish(task, state, store);
@@ -167,7 +58,7 @@ Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store
 }
 
 Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
-                                    State& state) const {
+                                    const KeyRange& next, State& state) const {
   const AttentionShape& shape = run_.shape();
   // The rows that see a key of the block stand together, because both ends of what they see grow.
   std::int64_t first_row = 0;
@@ -179,6 +70,8 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
   const std::int64_t columns = plan_.block_columns;
   float* const p = state.p.data() + first_row * columns;
   float* const o = state.o.data() + first_row * shape.head_dim;
+  const float* const v = values(task.kv_head) + block.begin * shape.head_dim;
+  fetch(v, block.size() * shape.head_dim);
   Result<bool> done = scores_.multiply({.rows = rows,
                                         .terms = shape.head_dim,
                                         .columns = block.size(),
@@ -199,94 +92,17 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
     done = add_unit_row_sum(first_row, rows, block.size(), state);
     if (!done) return done;
   }
+  fetch(keys(task.kv_head) + next.begin * shape.head_dim, next.size() * shape.head_dim);
   return values_.multiply({.rows = rows,
                            .terms = block.size(),
                            .columns = shape.head_dim,
                            .a = p,
                            .a_stride = columns,
-                           .b = values(task.kv_head) + block.begin * shape.head_dim,
+                           .b = v,
                            .b_stride = shape.head_dim,
                            .c = o,
                            .c_stride = shape.head_dim},
                           o, shape.head_dim, run_.engine_of_one());
-}
-
-/// m': the maximum ignores NaN, as a GPU's does.
-float OnlineTiles::new_maximum(float before, std::span<const float> scores) const {
-  float largest = before;
-  for (const float s : scores) {
-    const float x = s + rule_.maximum_offset;
-    largest = x > largest ? x : largest;
-  }
-  return largest;
-}
-
-/// Steps 2 to 5 of the block for one row, but for the products.
-void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& state) const {
-  const std::span<float> p(state.p.data() + row * plan_.block_columns, index(plan_.block_columns));
-  const std::span<float> scores = p.subspan(index(seen.begin), index(seen.size()));
-  exponents_.finish_scores(scores);
-  const float before = state.maximum[index(row)];
-  float maximum = new_maximum(before, scores);
-  float r = 1;
-  bool rescaled = false;
-  if (state.started[index(row)] != 0) {
-    const float x = exponents_.of_rescale(before, maximum);
-    if (rule_.rescale_threshold > 0 && x >= -rule_.rescale_threshold) {
-      maximum = before;
-    } else {
-      rescaled = true;
-      r = exponents_.natural() ? exp_.exp(x) : exp_.exp2(x);
-      if (rule_.flush_below < 0 && x < rule_.flush_below) r = 0;
-    }
-  }
-  // FlashAttention-4 masks a row's first block and blocks with hidden keys, and emulates elsewhere.
-  const bool emulates = rule_.emulated_exponentials && state.started[index(row)] != 0 &&
-                        seen.size() == plan_.block_columns;
-  state.started[index(row)] = 1;
-  state.maximum[index(row)] = maximum;
-  state.rescale[index(row)] = r;
-
-  exponents_.subtract(scores, maximum);
-  std::fill(p.begin(), p.begin() + seen.begin, no_score);
-  std::fill(p.begin() + seen.end, p.end(), no_score);
-  exponentials(p, emulates);
-  if (rule_.row_sum != RowSumRule::unit) {
-    add_to_row_sum(rule_.row_sum, p, r,
-                   std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
-  }
-  if (!rescaled) return;
-  const std::int64_t head_dim = run_.shape().head_dim;
-  const std::span<float> o(state.o.data() + row * head_dim, index(head_dim));
-  if (half_outputs_) r = rounded_to_half(r);
-  for (float& x : o) x *= r;
-  if (half_outputs_) round_to(softfloat::binary16, o);
-}
-
-/// Exponents of a block, −∞ where a key is masked, become probabilities.
-void OnlineTiles::exponentials(std::span<float> x, bool emulates) const {
-  if (rule_.flush_below < 0) {
-    for (float& e : x) e = e < rule_.flush_below ? no_score : e;
-  }
-  const SimdLevel level = run_.options.engine.level;
-  std::vector<float> emulated;
-  if (emulates) {
-    for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
-      if (is_emulated(j, plan_.block_columns)) emulated.push_back(x[index(j)]);
-    }
-    polynomial_.exp2(emulated, emulated, level);
-  }
-  if (exponents_.natural()) {
-    exp_.exp(x, x, level);
-  } else {
-    exp_.exp2(x, x, level);
-  }
-  if (emulated.empty()) return;
-  std::size_t next = 0;
-  for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
-    if (!is_emulated(j, plan_.block_columns)) continue;
-    x[index(j)] = emulated[next++];
-  }
 }
 
 /// The row sum as one more column of the product P·V, of ones.
@@ -331,8 +147,6 @@ void OnlineTiles::finish(const TileTask& task, State& state, const SplitStore& s
     std::copy(o.begin(), o.end(), store.outputs.data() + to * head_dim);
   }
 }
-
-}  // namespace
 
 Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   const StorageSums& sums = run.sums;
@@ -390,7 +204,8 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
                                            .log_sums = log_sums,
                                            .outputs = split_outputs.data() + i * shape.head_dim,
                                            .stride = static_cast<std::int64_t>(outputs),
-                                           .head_dim = shape.head_dim},
+                                           .head_dim = shape.head_dim,
+                                           .level = run.options.engine.level},
                                           merge_exp, out);
       static_cast<void>(round_values(run.problem.storage, out, out, run.options.engine.level));
     });

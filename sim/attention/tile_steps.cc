@@ -143,12 +143,12 @@ void scale_and_cap(std::span<float> scores, float scale, float soft_cap) {
   }
 }
 
-void Exponents::subtract(std::span<float> scores, float maximum) const {
+void Exponents::subtract(const RowSteps& steps, std::span<float> scores, float maximum) const {
   const float scaled = maximum * scale_log2;
   switch (fold) {
     case ExponentFold::fused:
     case ExponentFold::fused_rescale:
-      for (float& s : scores) s = std::fma(s, scale_log2, -scaled);
+      steps.multiply_add(scores.data(), scores.size(), scale_log2, -scaled);
       break;
     case ExponentFold::unfused:
       for (float& s : scores) s = s * scale_log2 - scaled;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "sim/attention/kernel.h"
+#include "sim/attention/row_steps.h"
 
 /// The steps of one row in one block of keys, between its two products: docs/attention.md, "Online
 /// tiles".
@@ -29,7 +30,7 @@ struct Exponents {
   /// What happens to scores before the maximum is taken.
   void finish_scores(std::span<float> scores) const;
   /// Scores become the exponents of p, relative to the maximum.
-  void subtract(std::span<float> scores, float maximum) const;
+  void subtract(const RowSteps& steps, std::span<float> scores, float maximum) const;
   /// The exponent of the rescale factor.
   [[nodiscard]] float of_rescale(float before, float after) const;
   /// The lse of a row.

@@ -2,10 +2,10 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 
+#include "sim/attention/row_steps.h"
 #include "sim/engine/simd_level.h"
 
 /// Elementwise binary32 steps on rows of equal length, each one rounding per element.
@@ -23,8 +23,8 @@ inline void multiply_by(std::span<float> values, float factor) {
 
 /// sums[i] = fma(values[i], factor, sums[i]).
 inline void multiply_add(std::span<const float> values, float factor, std::span<float> sums,
-                         SimdLevel /*level*/) {
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = std::fma(values[i], factor, sums[i]);
+                         SimdLevel level) {
+  row_steps(level).add_product(values.data(), sums.size(), factor, sums.data());
 }
 
 }  // namespace kvsim::attention

@@ -75,9 +75,13 @@ TEST(PlainSplits, TilesSplitsAndKeysAreThoseOfTheProduct) {
       if (row->tiles->split.policy == SplitPolicy::never) p.forced_splits = p.split_size = 0;
       const AttentionShape shape{p.heads, p.kv_heads, p.query_len, p.kv_len, p.head_dim};
       const AttentionMask mask{p.causal, p.window, 0};
-      const AttentionLaunch launch{p.batch,         p.longest_kv_len, p.multiprocessors,
-                                   p.forced_splits, p.split_size,     1,
-                                   p.page_size,     p.paged};
+      const AttentionLaunch launch{.batch = p.batch,
+                                   .longest_kv_len = p.longest_kv_len,
+                                   .multiprocessors = p.multiprocessors,
+                                   .splits = p.forced_splits,
+                                   .split_size = p.split_size,
+                                   .page_size = p.page_size,
+                                   .paged = p.paged};
       const SplitPlan plan = plan_splits(*row, shape, mask, launch);
       const std::int64_t splits = number_of_splits(named.kernel, p);
       ASSERT_EQ(plan.splits, splits) << named.name << " " << index;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "sim/attention/online_tiles.h"
+#include "sim/attention/vector_steps.h"
+#include "softfloat/formats.h"
+
+namespace kvsim::attention {
+
+/// m': the maximum ignores NaN, as a GPU's does.
+float OnlineTiles::new_maximum(float before, std::span<const float> scores) const {
+  return steps_.maximum(before, scores.data(), scores.size(), rule_.maximum_offset);
+}
+
+/// Steps 2 to 5 of the block for one row, but for the products.
+void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& state) const {
+  const std::span<float> p(state.p.data() + row * plan_.block_columns, index(plan_.block_columns));
+  const std::span<float> scores = p.subspan(index(seen.begin), index(seen.size()));
+  exponents_.finish_scores(scores);
+  const float before = state.maximum[index(row)];
+  float maximum = new_maximum(before, scores);
+  float r = 1;
+  bool rescaled = false;
+  if (state.started[index(row)] != 0) {
+    const float x = exponents_.of_rescale(before, maximum);
+    if (rule_.rescale_threshold > 0 && x >= -rule_.rescale_threshold) {
+      maximum = before;
+    } else {
+      rescaled = true;
+      r = exponents_.natural() ? exp_.exp(x) : exp_.exp2(x);
+      if (rule_.flush_below < 0 && x < rule_.flush_below) r = 0;
+    }
+  }
+  // FlashAttention-4 masks a row's first block and blocks with hidden keys, and emulates elsewhere.
+  const bool emulates = rule_.emulated_exponentials && state.started[index(row)] != 0 &&
+                        seen.size() == plan_.block_columns;
+  state.started[index(row)] = 1;
+  state.maximum[index(row)] = maximum;
+  state.rescale[index(row)] = r;
+
+  exponents_.subtract(steps_, scores, maximum);
+  std::fill(p.begin(), p.begin() + seen.begin, no_score);
+  std::fill(p.begin() + seen.end, p.end(), no_score);
+  exponentials(p, emulates);
+  if (rule_.row_sum != RowSumRule::unit) {
+    add_to_row_sum(rule_.row_sum, p, r,
+                   std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
+  }
+  if (!rescaled) return;
+  const std::int64_t head_dim = run_.shape().head_dim;
+  const std::span<float> o(state.o.data() + row * head_dim, index(head_dim));
+  if (half_outputs_) r = rounded_to_half(r);
+  multiply_by(o, r);
+  if (half_outputs_) round_to(softfloat::binary16, o);
+}
+
+/// Exponents of a block, −∞ where a key is masked, become probabilities.
+void OnlineTiles::exponentials(std::span<float> x, bool emulates) const {
+  if (rule_.flush_below < 0) {
+    for (float& e : x) e = e < rule_.flush_below ? no_score : e;
+  }
+  const SimdLevel level = run_.options.engine.level;
+  std::vector<float> emulated;
+  if (emulates) {
+    for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
+      if (is_emulated(j, plan_.block_columns)) emulated.push_back(x[index(j)]);
+    }
+    polynomial_.exp2(emulated, emulated, level);
+  }
+  if (exponents_.natural()) {
+    exp_.exp(x, x, level);
+  } else {
+    exp_.exp2(x, x, level);
+  }
+  if (emulated.empty()) return;
+  std::size_t next = 0;
+  for (std::int64_t j = 0; j < plan_.block_columns; ++j) {
+    if (!is_emulated(j, plan_.block_columns)) continue;
+    x[index(j)] = emulated[next++];
+  }
+}
+
+}  // namespace kvsim::attention
