@@ -118,6 +118,7 @@ Problem random_problem(const Limits& limits, std::uint64_t stream, std::uint64_t
   }
   if (draws.chance(20)) p.given_scale = std::ldexp(static_cast<float>(draws.within(3, 9)), -5);
   p.batch = draws.chance(40) ? draws.within(1, 6) : 1;
+  if (draws.chance(10)) p.batch = draws.within(60, 600);
   if (draws.chance(30)) p.longest_kv_len = p.kv_len + draws.within(0, 1200);
   if (draws.chance(50)) p.multiprocessors = draws.within(1, 132);
   if (limits.splits && draws.chance(30)) p.forced_splits = draws.within(1, 24);
