@@ -118,7 +118,8 @@ constexpr TileRule fa4{.tiles = fa4_tiles,
 constexpr std::string_view fa2_source =
     "Dao-AILab/flash-attention csrc/flash_attn/src/flash_fwd_kernel.h, softmax.h, flash_api.cpp";
 constexpr std::string_view fa3_source =
-    "Dao-AILab/flash-attention hopper/tile_size.h, heuristics.h, softmax.h, "
+    "Dao-AILab/flash-attention hopper/tile_size.h, heuristics.h, flash_prepare_scheduler.cu, "
+    "softmax.h, "
     "flash_fwd_combine_kernel.h";
 constexpr std::string_view fa4_source =
     "Dao-AILab/flash-attention flash_attn/cute/flash_fwd_sm100.py, softmax.py";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/unit_report.h"
+#include "cli/kernels/unit_report.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/kernels/sources.h"
 #include "softfloat/evidence.h"
 #include "softfloat/text.h"
 
@@ -175,28 +176,6 @@ std::vector<Cell> unit_row(const MatrixUnit& unit) {
   return cells;
 }
 
-std::size_t column_named(const Table& table, std::string_view key) {
-  const auto column = std::find_if(table.columns.begin(), table.columns.end(),
-                                   [&](const Column& each) { return each.key == key; });
-  return static_cast<std::size_t>(column - table.columns.begin());
-}
-
-/// The table with each long source replaced by its number, and the sources as notes.
-void number_sources(Table& table) {
-  const std::size_t column = column_named(table, "source");
-  std::vector<std::string> sources;
-  for (std::vector<Cell>& row : table.rows) {
-    const auto found = std::find(sources.begin(), sources.end(), row[column].text);
-    const auto number = static_cast<std::size_t>(found - sources.begin()) + 1;
-    if (found == sources.end()) sources.push_back(row[column].text);
-    row[column].text = fmt::format("[{}]", number);
-  }
-  table.notes.emplace_back("");
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    table.notes.push_back(fmt::format("[{}] {}", i + 1, sources[i]));
-  }
-}
-
 constexpr std::array<std::string_view, 12> overview_columns{
     "name",          "operation",  "input", "output", "fan_in",   "fraction_bits",
     "zero_exponent", "conversion", "chain", "open",   "evidence", "source"};
@@ -207,6 +186,9 @@ Report report_of(std::span<const MatrixUnit> units) {
   report.command = "kernels";
   report.input = Json::object();
   report.input["units"] = true;
+  report.input["name"] = nullptr;
+  report.input["operator"] = nullptr;
+  report.input["device"] = nullptr;
   report.result = Json::object();
   Table table;
   table.columns = unit_columns();
@@ -220,7 +202,6 @@ Report report_of(std::span<const MatrixUnit> units) {
 
 Report units_report() {
   Report report = report_of(matrix_units());
-  report.input["name"] = nullptr;
   Table& table = report.tables.front();
   std::size_t measured = 0;
   for (const MatrixUnit& unit : matrix_units()) {
