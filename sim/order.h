@@ -126,9 +126,8 @@ Result<bool> check_length(const Order& order, std::int64_t n);
 /// Height of the summation tree: the largest number of rounded additions between a term and the
 /// sum of n terms. An exact sum of two or more terms counts as one; adding to the +0 of `init=zero`
 /// rounds nothing and does not count. The rounding of products is not counted: a dot product with
-/// rounded or fused products has at most one more. On a matrix unit the fused sum of a
-/// block counts as one addition, with whatever accuracy that unit has; rounding a sum to another
-/// format
+/// rounded or fused products has at most one more. On a matrix unit the fused sum of a block counts
+/// as one addition, with whatever accuracy that unit has; rounding a sum to another format
 /// (`partials`, `running`) does not count. Requires check_length(order, n).
 std::int64_t height(const Order& order, std::int64_t n);
 

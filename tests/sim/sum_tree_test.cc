@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -83,8 +84,10 @@ TEST(SumTree, TreesOfTheDocumentation) {
   int rows = 0;
   for (std::string line; std::getline(file, line);) {
     if (!std::regex_match(line, match, row)) continue;
-    EXPECT_EQ(to_string(tree_of(match[1].str(), std::stoll(match[2].str()))), match[3].str())
-        << line;
+    const std::string terms = match[2].str();
+    std::int64_t n = 0;
+    std::from_chars(terms.data(), terms.data() + terms.size(), n);
+    EXPECT_EQ(to_string(tree_of(match[1].str(), n)), match[3].str()) << line;
     ++rows;
   }
   EXPECT_GT(rows, 20);
