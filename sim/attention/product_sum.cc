@@ -49,7 +49,8 @@ Result<bool> ProductSum::multiply(const Factors& factors, float* out, std::int64
                              .b_stride = factors.b_stride,
                              .b_transposed = factors.b_transposed,
                              .c = factors.c,
-                             .c_stride = factors.c_stride},
+                             .c_stride = factors.c_stride,
+                             .read_next = factors.read_next},
                             out, out_stride, options);
   }
   MatrixProblem problem{.order = order_,

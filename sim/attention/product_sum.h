@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "sim/engine/matrix.h"
@@ -25,6 +26,7 @@ struct Factors {
   bool b_transposed = false;  ///< b[j × b_stride + k] instead of b[k × b_stride + j]
   const float* c = nullptr;   ///< addend of a matrix unit's chain; null: +0
   std::int64_t c_stride = 0;
+  std::span<const float> read_next = {};  ///< as UnitProblem::read_next
 };
 
 /// How one of a kernel's two products is summed: on a matrix unit, or in an order with binary32

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sim/engine/columns.h"
 #include "sim/order.h"
@@ -57,6 +58,9 @@ struct UnitProblem {
   bool b_transposed = false;
   const float* c = nullptr;  ///< c[i × c_stride + j], numbers of unit->output; null: +0
   std::int64_t c_stride = 0;
+  /// What the caller reads next, perhaps: with few rows it is fetched into the cache meanwhile,
+  /// because b is then used so little that reading it takes as long as computing. Changes no bit.
+  std::span<const float> read_next = {};
 };
 
 /// Computes out[i × out_stride + j] with the bits of unit_dot() (sim/units/dot.h), as a float; a

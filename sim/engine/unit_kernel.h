@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sim/engine/simd_level.h"
 #include "sim/engine/unit_plan.h"
@@ -53,7 +54,8 @@ struct UnitTile {
   const float* b = nullptr;  ///< its first column
   std::int64_t b_stride = 0;
   bool b_transposed = false;
-  std::int64_t columns = 0;  ///< 1 … panel_columns
+  std::int64_t columns = 0;               ///< 1 … panel_columns
+  std::span<const float> read_next = {};  ///< fetched meanwhile
   /// [rows][panel_columns]: c on entry, as UnitPlan accepts it in lanes; the result on return, NaN
   /// where an element must be computed on softfloat.
   float* sums = nullptr;

@@ -178,6 +178,7 @@ class LaneProduct {
     tile_.b_stride = problem_.b_stride;
     tile_.b_transposed = problem_.b_transposed;
     tile_.columns = columns;
+    tile_.read_next = next_share(j, columns);
     tile_.sums = sums_.data();
     tile_.addends = addends_.data();
     const bool odd_addends = load_addends(i, j, columns);
@@ -186,6 +187,16 @@ class LaneProduct {
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       std::copy_n(row(r), columns, out_ + (i + r) * out_stride_ + j);
     }
+  }
+
+  /// The part of what is read next that the panel at column j fetches.
+  [[nodiscard]] std::span<const float> next_share(std::int64_t j, std::int64_t columns) const {
+    constexpr std::int64_t few_rows = 16;
+    if (problem_.rows > few_rows) return {};
+    const auto at = [&](std::int64_t column) {
+      return problem_.read_next.size() * size(column) / size(problem_.columns);
+    };
+    return problem_.read_next.subspan(at(j), at(j + columns) - at(j));
   }
 
   float* row(std::int64_t r) { return sums_.data() + r * kernel_.panel_columns; }

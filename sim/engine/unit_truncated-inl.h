@@ -9,7 +9,6 @@
 #define KVSIM_SIM_ENGINE_UNIT_TRUNCATED_INL_H
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -141,6 +140,11 @@ class TruncatedTile {
     const std::int64_t total = padded_terms(plan_, tile_.terms);
     const bool in_place = !tile_.b_transposed && !plan_.converts_operands &&
                           plan_.order == OperandOrder::in_turn && tile_.columns == width_;
+    // Floats for every step of four vectors of elements, and so lines of 16 floats.
+    const std::int64_t steps = std::max<std::int64_t>(
+        1, total / kFanIn * std::max<std::int64_t>(1, tile_.rows * vectors_ / 4));
+    lines_per_step_ =
+        (static_cast<std::int64_t>(tile_.read_next.size()) + 16 * steps - 1) / (16 * steps);
     std::int64_t copied = 0;  // operands before this one have been in copy_
     for (std::int64_t k = 0; k < total; k += kFanIn) {
       const float* b = tile_.b + k * tile_.b_stride;
@@ -164,18 +168,15 @@ class TruncatedTile {
   }
 
  private:
-  /// So few rows that the time to fetch b shows.
-  static constexpr std::int64_t few_rows = 16;
   /// Operands that are copied at once: for a transposed b, a run of every column.
   static constexpr std::int64_t most_copied = 128;
 
-  /// One vector of columns of the next block of b, while this block is computed: all of it at once
-  /// would wait for itself.
-  void prefetch(std::int64_t first, std::int64_t v) const {
-    if (tile_.b_transposed || tile_.rows > few_rows) return;
-    const std::int64_t last = std::min(first + kFanIn, tile_.terms);
-    for (std::int64_t k = first; k < last; ++k) {
-      hwy::Prefetch(tile_.b + k * tile_.b_stride + v * lanes_);
+  /// Fetches a share of what is read next into the second cache. All of it at once would wait for
+  /// itself.
+  void fetch_next(std::int64_t lines) {
+    constexpr std::size_t floats_per_line = 16;
+    for (; lines > 0 && fetched_ < tile_.read_next.size(); --lines, fetched_ += floats_per_line) {
+      __builtin_prefetch(tile_.read_next.data() + fetched_, 0, 2);
     }
   }
 
@@ -193,16 +194,16 @@ class TruncatedTile {
         has_tiny |= smallest < static_cast<std::uint32_t>(exponent_field(bias + tiny_exponent));
       }
     }
-    for (std::int64_t v = 0; v < vectors_ && tile_.rows < 4; ++v) prefetch(first + kFanIn, v);
     std::int64_t i = 0;
     for (; i + 4 <= tile_.rows; i += 4) {
       for (std::int64_t v = 0; v < vectors_; ++v) {
-        if (i == 0) prefetch(first + kFanIn, v);
+        fetch_next(lines_per_step_);
         step<4, 1>(first, i, v, b, stride, has_tiny);
       }
     }
     for (; i + 2 <= tile_.rows; i += 2) {
       std::int64_t v = 0;
+      fetch_next(2 * lines_per_step_);
       for (; v + 2 <= vectors_; v += 2) step<2, 2>(first, i, v, b, stride, has_tiny);
       for (; v < vectors_; ++v) {
         step<1, 1>(first, i, v, b, stride, has_tiny);
@@ -211,6 +212,7 @@ class TruncatedTile {
     }
     for (; i < tile_.rows; ++i) {
       std::int64_t v = 0;
+      fetch_next(lines_per_step_);
       for (; v + 4 <= vectors_; v += 4) step<1, 4>(first, i, v, b, stride, has_tiny);
       for (; v < vectors_; ++v) step<1, 1>(first, i, v, b, stride, has_tiny);
     }
@@ -285,6 +287,8 @@ class TruncatedTile {
   PanelRange ranges_[4];
   HWY_ALIGN std::uint8_t codes_[4 * most_groups * code_bytes];
   std::int64_t first_copied_ = 0;
+  std::int64_t lines_per_step_ = 0;  ///< of tile_.read_next, for each 4 vectors of elements
+  std::size_t fetched_ = 0;          ///< floats of tile_.read_next
   HWY_ALIGN float copy_[most_copied * most_panel_columns];
 };
 
