@@ -2,8 +2,6 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "sim/attention/online_tiles.h"
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -18,13 +16,6 @@ namespace kvsim::attention {
 namespace {
 
 constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are independent
-constexpr std::int64_t floats_of_a_line = 16;
-
-/// Asks for memory that will be read soon. The rows of a decode read K and V once, so that time
-/// goes to waiting for them otherwise.
-void fetch(const float* from, std::int64_t numbers) {
-  for (std::int64_t i = 0; i < numbers; i += floats_of_a_line) hwy::Prefetch(from + i);
-}
 
 }  // namespace
 
@@ -71,7 +62,6 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
   float* const p = state.p.data() + first_row * columns;
   float* const o = state.o.data() + first_row * shape.head_dim;
   const float* const v = values(task.kv_head) + block.begin * shape.head_dim;
-  fetch(v, block.size() * shape.head_dim);
   Result<bool> done = scores_.multiply({.rows = rows,
                                         .terms = shape.head_dim,
                                         .columns = block.size(),
@@ -79,7 +69,8 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                                         .a_stride = shape.head_dim,
                                         .b = keys(task.kv_head) + block.begin * shape.head_dim,
                                         .b_stride = shape.head_dim,
-                                        .b_transposed = true},
+                                        .b_transposed = true,
+                                        .read_next = {v, index(block.size() * shape.head_dim)}},
                                        p, columns, run_.engine_of_one());
   if (!done) return done;
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
@@ -92,7 +83,8 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
     done = add_unit_row_sum(first_row, rows, block.size(), state);
     if (!done) return done;
   }
-  fetch(keys(task.kv_head) + next.begin * shape.head_dim, next.size() * shape.head_dim);
+  const std::span<const float> next_keys(keys(task.kv_head) + next.begin * shape.head_dim,
+                                         index(next.size() * shape.head_dim));
   return values_.multiply({.rows = rows,
                            .terms = block.size(),
                            .columns = shape.head_dim,
@@ -101,7 +93,8 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                            .b = v,
                            .b_stride = shape.head_dim,
                            .c = o,
-                           .c_stride = shape.head_dim},
+                           .c_stride = shape.head_dim,
+                           .read_next = next_keys},
                           o, shape.head_dim, run_.engine_of_one());
 }
 

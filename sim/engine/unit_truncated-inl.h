@@ -33,6 +33,13 @@ template <BlockKind kKind>
 using CellOf = std::conditional_t<kKind == BlockKind::down_narrow || kKind == BlockKind::down_wide,
                                   DownCell<kKind>, Cell<kKind>>;
 
+/// Memory to fetch into the second cache, a line for each product.
+struct Ahead {
+  static constexpr std::int64_t floats_per_line = 16;
+  const float* from;
+  std::int64_t step;
+};
+
 /// One block of kRows × kVectors vectors of elements.
 template <BlockKind kKind, int kFanIn, int kRows, int kVectors>
 struct BlockStep {
@@ -47,6 +54,7 @@ struct BlockStep {
   bool b_has_tiny;
   float* sums;
   std::int64_t width;  ///< floats from one row of sums to the next
+  Ahead ahead;
 
   HWY_INLINE void run() const {
     CellOf<kKind> c0, c1, c2, c3;
@@ -97,6 +105,7 @@ struct BlockStep {
     const float* row = b + first * b_stride;
     KVSIM_UNROLL(4)
     for (std::int64_t k = first; k < first + kCount; ++k, row += b_stride) {
+      __builtin_prefetch(ahead.from + k * ahead.step, 0, 2);
       add<0>(c0, k, row, lanes);
       add<1>(c1, k, row, lanes);
       add<2>(c2, k, row, lanes);
@@ -140,11 +149,6 @@ class TruncatedTile {
     const std::int64_t total = padded_terms(plan_, tile_.terms);
     const bool in_place = !tile_.b_transposed && !plan_.converts_operands &&
                           plan_.order == OperandOrder::in_turn && tile_.columns == width_;
-    // Floats for every step of four vectors of elements, and so lines of 16 floats.
-    const std::int64_t steps = std::max<std::int64_t>(
-        1, total / kFanIn * std::max<std::int64_t>(1, tile_.rows * vectors_ / 4));
-    lines_per_step_ =
-        (static_cast<std::int64_t>(tile_.read_next.size()) + 16 * steps - 1) / (16 * steps);
     std::int64_t copied = 0;  // operands before this one have been in copy_
     for (std::int64_t k = 0; k < total; k += kFanIn) {
       const float* b = tile_.b + k * tile_.b_stride;
@@ -171,13 +175,14 @@ class TruncatedTile {
   /// Operands that are copied at once: for a transposed b, a run of every column.
   static constexpr std::int64_t most_copied = 128;
 
-  /// Fetches a share of what is read next into the second cache. All of it at once would wait for
-  /// itself.
-  void fetch_next(std::int64_t lines) {
-    constexpr std::size_t floats_per_line = 16;
-    for (; lines > 0 && fetched_ < tile_.read_next.size(); --lines, fetched_ += floats_per_line) {
-      __builtin_prefetch(tile_.read_next.data() + fetched_, 0, 2);
-    }
+  /// Where the next step fetches what is read next, a line for each product: many at once would
+  /// wait for each other. Without anything to fetch, a place that is in the cache.
+  Ahead ahead() {
+    constexpr std::size_t floats = kFanIn * Ahead::floats_per_line;
+    if (fetched_ + floats > tile_.read_next.size()) return {copy_, 0};
+    const float* const from = tile_.read_next.data() + fetched_;
+    fetched_ += floats;
+    return {from, Ahead::floats_per_line};
   }
 
   void run_block(std::int64_t first, const float* b, std::int64_t stride) {
@@ -197,13 +202,11 @@ class TruncatedTile {
     std::int64_t i = 0;
     for (; i + 4 <= tile_.rows; i += 4) {
       for (std::int64_t v = 0; v < vectors_; ++v) {
-        fetch_next(lines_per_step_);
         step<4, 1>(first, i, v, b, stride, has_tiny);
       }
     }
     for (; i + 2 <= tile_.rows; i += 2) {
       std::int64_t v = 0;
-      fetch_next(2 * lines_per_step_);
       for (; v + 2 <= vectors_; v += 2) step<2, 2>(first, i, v, b, stride, has_tiny);
       for (; v < vectors_; ++v) {
         step<1, 1>(first, i, v, b, stride, has_tiny);
@@ -212,7 +215,6 @@ class TruncatedTile {
     }
     for (; i < tile_.rows; ++i) {
       std::int64_t v = 0;
-      fetch_next(lines_per_step_);
       for (; v + 4 <= vectors_; v += 4) step<1, 4>(first, i, v, b, stride, has_tiny);
       for (; v < vectors_; ++v) step<1, 1>(first, i, v, b, stride, has_tiny);
     }
@@ -232,7 +234,8 @@ class TruncatedTile {
                                               codes_ + v * most_groups * code_bytes,
                                               has_tiny,
                                               tile_.sums + i * width_ + v * lanes_,
-                                              width_}
+                                              width_,
+                                              ahead()}
         .run();
   }
 
@@ -287,8 +290,7 @@ class TruncatedTile {
   PanelRange ranges_[4];
   HWY_ALIGN std::uint8_t codes_[4 * most_groups * code_bytes];
   std::int64_t first_copied_ = 0;
-  std::int64_t lines_per_step_ = 0;  ///< of tile_.read_next, for each 4 vectors of elements
-  std::size_t fetched_ = 0;          ///< floats of tile_.read_next
+  std::size_t fetched_ = 0;  ///< floats of tile_.read_next
   HWY_ALIGN float copy_[most_copied * most_panel_columns];
 };
 
