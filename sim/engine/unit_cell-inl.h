@@ -62,8 +62,8 @@ struct Cell {
 
   HWY_INLINE Cell() {}
 
-  HWY_INLINE void start(const BlockConstants& constants, const float* from, IntVector code,
-                        bool has_tiny) {
+  KVSIM_INLINE void start(const BlockConstants& constants, const float* from, IntVector code,
+                          bool has_tiny) {
     const FloatTag d;
     const IntTag di;
     c = hn::LoadU(d, from);
@@ -152,7 +152,7 @@ struct Cell {
                        cut(lower_sum(constants.fits, total), constants.cut));
   }
 
-  HWY_INLINE void finish(const BlockConstants& constants, float* to) {
+  KVSIM_INLINE void finish(const BlockConstants& constants, float* to) {
     const FloatTag d;
     FloatVector result = converted(constants);
     result = hn::Mul(result, inverse);

@@ -43,8 +43,8 @@ struct DownCell {
 
   HWY_INLINE DownCell() {}
 
-  HWY_INLINE void start(const BlockConstants& constants, const float* from, IntVector code,
-                        bool has_tiny) {
+  KVSIM_INLINE void start(const BlockConstants& constants, const float* from, IntVector code,
+                          bool has_tiny) {
     const FloatTag d;
     const IntTag di;
     c = hn::LoadU(d, from);
@@ -82,7 +82,7 @@ struct DownCell {
     return hn::BitCast(FloatTag(), hn::Add(hn::BitCast(IntTag(), product), raise));
   }
 
-  HWY_INLINE void finish(const BlockConstants& constants, float* to) {
+  KVSIM_INLINE void finish(const BlockConstants& constants, float* to) {
     const FloatTag d;
     const IntTag di;
     const DoubleTag dd;

@@ -58,8 +58,8 @@ struct PanelRange {
 /// The exponent codes of `groups` × 4 rows of b in one vector of columns. The four bytes of a lane
 /// belong to four consecutive k.
 template <BlockKind kKind>
-HWY_INLINE void pack_exponents(const UnitPlan& plan, const float* b, std::int64_t stride,
-                               int groups, std::uint8_t* codes, PanelRange& range) {
+KVSIM_INLINE void pack_exponents(const UnitPlan& plan, const float* b, std::int64_t stride,
+                                 int groups, std::uint8_t* codes, PanelRange& range) {
   const FloatTag d;
   const IntTag di;
   const ByteTag d8;

@@ -56,7 +56,7 @@ struct BlockStep {
   std::int64_t width;  ///< floats from one row of sums to the next
   Ahead ahead;
 
-  HWY_INLINE void run() const {
+  KVSIM_INLINE void run() const {
     CellOf<kKind> c0, c1, c2, c3;
     start<0>(c0);
     start<1>(c1);
@@ -221,8 +221,8 @@ class TruncatedTile {
   }
 
   template <int kRows, int kVectors>
-  HWY_INLINE void step(std::int64_t first, std::int64_t i, std::int64_t v, const float* b,
-                       std::int64_t stride, bool has_tiny) {
+  KVSIM_INLINE void step(std::int64_t first, std::int64_t i, std::int64_t v, const float* b,
+                         std::int64_t stride, bool has_tiny) {
     const std::int64_t at = i * tile_.a.stride + first;
     BlockStep<kKind, kFanIn, kRows, kVectors>{constants_,
                                               tile_.a.values + at,
