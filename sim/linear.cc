@@ -106,7 +106,7 @@ class LeadingTerms {
   LeadingTerms(const LinearProblem& problem, const LinearColumns& columns)
       : problem_(problem),
         lanes_(columns.order.items.empty() ? 1 : columns.order.items[0].size),
-        leading_(std::min<std::int64_t>(columns.leading_terms, problem.terms)),
+        leading_(columns.leading_terms),
         terms_(problem.terms + leading_ * (lanes_ - 1)) {
     x_.assign(static_cast<std::size_t>(problem.rows * terms_), 0);
     for (std::int64_t i = 0; i < problem.rows; ++i) {
@@ -246,19 +246,21 @@ Result<LinearPlan> plan_linear(const LinearKernel& kernel, const LinearShape& sh
   plan.splits = split_count(kernel, shape.rows, shape.outputs, shape.terms, shape.multiprocessors);
   const std::int64_t edge =
       plan.rule->edge_outputs == 0 ? 0 : shape.outputs % plan.rule->edge_outputs;
+  const std::int64_t modulus = plan.rule->leading_modulus;
   const auto add = [&](std::string_view text, std::int64_t first, std::int64_t count,
-                       int leading) -> Result<bool> {
+                       std::int64_t leading) -> Result<bool> {
     if (count == 0) return true;
     Result<Order> order = whole_order(kernel, text, shape.terms, plan.splits, plan.output);
     if (!order) return order.error();
     plan.columns.push_back({first, count, std::move(*order), leading});
     return true;
   };
-  const Result<bool> body =
-      add(plan.rule->order, 0, shape.outputs - edge, plan.rule->leading_terms);
-  if (!body) return body.error();
-  const Result<bool> rest = add(plan.rule->edge_order, shape.outputs - edge, edge, 0);
-  if (!rest) return rest.error();
+  const std::int64_t leading = modulus == 0 ? 0 : (shape.terms - 1) % modulus + 1;
+  Result<bool> done = add(plan.rule->order, 0, shape.outputs - edge, leading);
+  if (done) {
+    done = add(plan.rule->edge_order, shape.outputs - edge, edge, std::min(modulus, shape.terms));
+  }
+  if (!done) return done.error();
   return plan;
 }
 

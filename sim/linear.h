@@ -43,8 +43,9 @@ struct LinearRule {
   /// The order of the last N mod `edge_outputs` outputs, where it differs.
   std::string_view edge_order;
   int edge_outputs = 0;
-  /// The first terms that all go to lane 0, one after the other, before the order begins.
-  int leading_terms = 0;
+  /// Before the order begins, K mod this many terms (this many where that is 0, and always in the
+  /// outputs of edge_order) go to lane 0, one after the other. 0: none.
+  int leading_modulus = 0;
   softfloat::Evidence evidence = softfloat::Evidence::assumed;
   std::string_view note;  ///< what the evidence leaves open; may be empty
 };
@@ -109,7 +110,7 @@ struct LinearColumns {
   std::int64_t first = 0;
   std::int64_t count = 0;
   Order order;
-  int leading_terms = 0;  ///< as LinearRule
+  std::int64_t leading_terms = 0;  ///< terms that go to lane 0 before the order begins
 };
 
 /// What a kernel does with one shape.

@@ -131,22 +131,23 @@ inline float warp_sum(const OneOutput& o, std::size_t lanes) {
   return sum[0];
 }
 
-/// MKL's few-row kernels: `lanes` lanes that multiply and then add, joined by halves; the first
-/// `leading` products all go to lane 0.
+/// MKL's few-row kernels: the first `leading` products all go to lane 0 of `lanes` lanes, which
+/// multiply and then add and are joined by halves; what does not fill the lanes at the end is added
+/// to their sum.
 inline float lane_sum(const OneOutput& o, std::size_t lanes, std::size_t leading) {
   std::vector<float> sum(lanes, 0);
-  std::vector<bool> has(lanes, false);
-  if (leading > 0) has.assign(lanes, true);
-  for (std::size_t k = 0; k < o.x.size(); ++k) {
-    const std::size_t lane = k < leading ? 0 : (k - std::min(leading, o.x.size())) % lanes;
+  const std::size_t whole = leading + (o.x.size() - leading) / lanes * lanes;
+  for (std::size_t k = 0; k < whole; ++k) {
     const float product = o.x[k] * o.w[k];
-    sum[lane] = has[lane] ? sum[lane] + product : product;
-    has[lane] = true;
+    float& lane = sum[k < leading ? 0 : (k - leading) % lanes];
+    lane = leading == 0 && k < lanes ? product : lane + product;
   }
-  std::size_t count = 0;
-  while (count < lanes && has[count]) ++count;
-  for (; count > 1; count = (count + 1) / 2) {
-    for (std::size_t i = 0; i + (count + 1) / 2 < count; ++i) sum[i] += sum[i + (count + 1) / 2];
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) sum[i] += sum[i + half];
+  }
+  for (std::size_t k = whole; k < o.x.size(); ++k) {
+    const float product = o.x[k] * o.w[k];
+    sum[0] = k == 0 ? product : sum[0] + product;
   }
   return sum[0];
 }
@@ -166,8 +167,9 @@ inline float aten_dot(const OneOutput& o) {
 inline float torch_float32(const OneOutput& o) {
   const bool edge = o.column >= o.outputs - o.outputs % 4;
   if (o.rows < 4 || o.outputs < 12) {
-    if (edge) return lane_sum(o, 8, 0);
-    return lane_sum(o, 4, o.rows == 1 ? 4 : 0);
+    if (o.rows > 1) return lane_sum(o, edge ? 8 : 4, 0);
+    return edge ? lane_sum(o, 8, std::min<std::size_t>(4, o.x.size()))
+                : lane_sum(o, 4, (o.x.size() - 1) % 4 + 1);
   }
   const std::int64_t k = o.terms();
   return in_blocks(o, k > 192 && k < 384 ? k / 2 : 192, fma_sum);

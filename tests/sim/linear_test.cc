@@ -184,8 +184,8 @@ TEST(Linear, BordersOfTorchRules) {
   EXPECT_EQ(order(4, 12, 193, binary32), "blocks(96)");
   EXPECT_EQ(order(4, 12, 383, binary32), "blocks(191)");
   EXPECT_EQ(order(4, 12, 384, binary32), "blocks(192)");
-  EXPECT_EQ(order(4, 11, 384, binary32), "lanes(4,1,join=halving)");
-  EXPECT_EQ(order(3, 12, 384, binary32), "lanes(4,1,join=halving)");
+  EXPECT_EQ(order(4, 11, 384, binary32), "lanes(4,1,join=halving,tail=scalar)");
+  EXPECT_EQ(order(3, 12, 384, binary32), "lanes(4,1,join=halving,tail=scalar)");
   EXPECT_EQ(order(1, 1, 4096, bfloat16), "lanes(64,1,join=halving)");
   EXPECT_EQ(order(1, 2, 4096, bfloat16), "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)");
   EXPECT_EQ(order(2, 2, 1025, bfloat16), "blocks(1024)/mma(x86.vdpbf16ps.bf16.f32)");
@@ -195,8 +195,11 @@ TEST(Linear, BordersOfTorchRules) {
   EXPECT_EQ(plan.columns[0].count, 12);
   EXPECT_EQ(plan.columns[0].leading_terms, 4);
   EXPECT_EQ(plan.columns[1].first, 12);
-  EXPECT_EQ(plan.columns[1].leading_terms, 0);
-  EXPECT_EQ(to_string(plan.columns[1].order), "lanes(8,1,join=halving)");
+  EXPECT_EQ(plan.columns[1].leading_terms, 4);
+  EXPECT_EQ(to_string(plan.columns[1].order), "lanes(8,1,join=halving,tail=scalar)");
+  EXPECT_EQ(plan_linear(kernel, {1, 14, 7, binary32, 1})->columns[0].leading_terms, 3);
+  EXPECT_EQ(plan_linear(kernel, {1, 14, 7, binary32, 1})->columns[1].leading_terms, 4);
+  EXPECT_EQ(plan_linear(kernel, {2, 14, 8, binary32, 1})->columns[0].leading_terms, 0);
 }
 
 TEST(Linear, EveryRowMakesAnOrder) {
