@@ -95,8 +95,8 @@ struct SplitRule {
   /// FlashAttention-3 and -4: the heads of a group are rows of one tile, a window shortens what is
   /// counted, and what is divided are the blocks that a tile of rows visits in its own sequence.
   bool divides_visited_blocks = false;
-  /// Where the launch names every length, the number chosen is the most that a sequence gets: its
-  /// own is in proportion to its blocks among those of the whole launch.
+  /// Where the launch names every length, the number chosen, as for a batch of 1, is the most that
+  /// a sequence gets: its own is in proportion to its blocks among those of the whole launch.
   bool shares_among_sequences = false;
 };
 

@@ -143,6 +143,8 @@ SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape
       work.blocks = divide_up(std::min(keys, mask.window + tile), split_columns);
     }
   }
+  const bool shares = split.shares_among_sequences && !launch.kv_lens.empty();
+  if (shares) work.batch = 1;  // the most that a sequence gets: as if the others were short
   SplitPlan plan{.splits = launch.splits, .size = launch.split_size, .block_columns = 0};
   const bool forced = launch.splits > 0 || launch.split_size > 0;
   switch (rule.split.policy) {
@@ -164,7 +166,7 @@ SplitPlan plan_splits(const AttentionKernel& kernel, const AttentionShape& shape
       if (!forced) plan.size = search_chunk(shape, launch, work.multiprocessors);
       break;
   }
-  if (split.shares_among_sequences && !launch.kv_lens.empty() && plan.splits > 1) {
+  if (shares && plan.splits > 1) {
     plan.splits =
         splits_of_sequence(split, work, launch.kv_lens, shape.kv_len, split_columns, plan.splits);
   }

@@ -28,6 +28,7 @@ inline AttentionProblem product_problem(const plain::Problem& p) {
   problem.v = p.v.data();
   problem.launch.batch = p.batch;
   problem.launch.longest_kv_len = p.longest_kv_len;
+  problem.launch.kv_lens = p.kv_lens;
   problem.launch.multiprocessors = p.multiprocessors;
   problem.launch.splits = p.forced_splits;
   problem.launch.split_size = p.split_size;

@@ -57,6 +57,10 @@ Problem random_launch(std::uint64_t index) {
   if (chance(25)) p.window = within(1, chance(50) ? 300 : 8192);
   p.batch = chance(50) ? 1 : within(1, 64);
   if (chance(40)) p.longest_kv_len = p.kv_len + within(0, 50'000);
+  if (p.batch > 1 && chance(30)) {
+    p.kv_lens = {p.kv_len};
+    while (std::ssize(p.kv_lens) < p.batch) p.kv_lens.push_back(within(1, p.longest()));
+  }
   if (chance(40)) p.multiprocessors = within(1, 300);
   if (chance(15)) p.forced_splits = within(1, 200);
   if (p.forced_splits == 0 && chance(10)) p.split_size = within(100, 5000);
@@ -77,6 +81,7 @@ TEST(PlainSplits, TilesSplitsAndKeysAreThoseOfTheProduct) {
       const AttentionMask mask{p.causal, p.window, 0};
       const AttentionLaunch launch{.batch = p.batch,
                                    .longest_kv_len = p.longest_kv_len,
+                                   .kv_lens = p.kv_lens,
                                    .multiprocessors = p.multiprocessors,
                                    .splits = p.forced_splits,
                                    .split_size = p.split_size,

@@ -34,7 +34,8 @@ struct Problem {
   float given_scale = 0;      ///< 0: 1 ÷ √head_dim
   softfloat::Format storage;  ///< of q, k, v
   std::int64_t batch = 1;
-  std::int64_t longest_kv_len = 0;  ///< 0: kv_len
+  std::int64_t longest_kv_len = 0;    ///< 0: kv_len
+  std::vector<std::int64_t> kv_lens;  ///< of every sequence, this one's included; may be empty
   std::int64_t multiprocessors = 0;
   std::int64_t forced_splits = 0;
   std::int64_t split_size = 0;

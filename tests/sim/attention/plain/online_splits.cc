@@ -121,7 +121,9 @@ std::int64_t tile_columns(Tiling tiling, const Problem& p, bool split) {
   return 64;
 }
 
-std::int64_t number_of_splits(const OnlineKernel& kernel, const Problem& p) {
+namespace {
+
+std::int64_t launch_splits(const OnlineKernel& kernel, const Problem& p) {
   if (kernel.tiling == Tiling::mi300 || kernel.tiling == Tiling::llama_cuda) return 1;
   if (p.forced_splits > 0) return p.forced_splits;
   if (p.split_size > 0) return ceil_div(p.longest(), p.split_size);
@@ -135,6 +137,28 @@ std::int64_t number_of_splits(const OnlineKernel& kernel, const Problem& p) {
     default:
       return ceil_div(p.longest(), flashinfer_chunk(kernel, p));
   }
+}
+
+}  // namespace
+
+std::int64_t number_of_splits(const OnlineKernel& kernel, const Problem& p) {
+  if (kernel.tiling != Tiling::fa3 || p.kv_lens.empty() || p.split_size > 0) {
+    return launch_splits(kernel, p);
+  }
+  Problem alone = p;
+  alone.batch = 1;
+  const std::int64_t most = launch_splits(kernel, alone);
+  const std::int64_t columns = tile_columns(kernel.tiling, p, true);
+  const std::int64_t rows = p.query_len * p.group();
+  const std::int64_t tiles = ceil_div(rows, packed_tile_rows(kernel.tiling, p));
+  std::int64_t total = 0;
+  for (const std::int64_t length : p.kv_lens) total += tiles * ceil_div(length, columns);
+  const float with_margin = static_cast<float>(total) * 1.1F;
+  const float of_all_heads = with_margin * static_cast<float>(p.kv_heads);
+  const float share = of_all_heads / static_cast<float>(multiprocessors(kernel, p));
+  const auto each = static_cast<std::int64_t>(std::ceil(share));
+  const std::int64_t wanted = ceil_div(ceil_div(p.kv_len, columns), each);
+  return std::max<std::int64_t>(1, std::min(wanted, most));
 }
 
 KeyRange split_range(const OnlineKernel& kernel, const Problem& p, std::int64_t splits,

@@ -120,6 +120,10 @@ Problem random_problem(const Limits& limits, std::uint64_t stream, std::uint64_t
   p.batch = draws.chance(40) ? draws.within(1, 6) : 1;
   if (draws.chance(10)) p.batch = draws.within(60, 600);
   if (draws.chance(30)) p.longest_kv_len = p.kv_len + draws.within(0, 1200);
+  if (p.batch > 1 && draws.chance(30)) {
+    p.kv_lens = {p.kv_len};
+    while (std::ssize(p.kv_lens) < p.batch) p.kv_lens.push_back(draws.within(1, p.longest()));
+  }
   if (draws.chance(50)) p.multiprocessors = draws.within(1, 132);
   if (limits.splits && draws.chance(30)) p.forced_splits = draws.within(1, 24);
   if (limits.splits && p.forced_splits == 0 && draws.chance(30)) {
