@@ -200,7 +200,7 @@ Result<bool> run_eager(const Run& run, AttentionResult& result) {
       tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
     }
   }
-  const Result<bool> done =
+  Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
                 [&](std::int64_t i) { return eager.run_tile(tiles[index(i)], result.out); });
   if (!done) return done;

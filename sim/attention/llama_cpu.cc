@@ -103,15 +103,14 @@ class LlamaCpu {
       }
     }
     std::vector<float> scores(index(rows * shape.kv_len));
-    const Result<bool> done =
-        sum.value().multiply({.rows = rows,
-                              .terms = whole,
-                              .columns = shape.kv_len,
-                              .a = a.data(),
-                              .a_stride = whole,
-                              .b = b.data(),
-                              .b_stride = shape.kv_len},
-                             scores.data(), shape.kv_len, run_.engine_of_one());
+    Result<bool> done = sum.value().multiply({.rows = rows,
+                                              .terms = whole,
+                                              .columns = shape.kv_len,
+                                              .a = a.data(),
+                                              .a_stride = whole,
+                                              .b = b.data(),
+                                              .b_stride = shape.kv_len},
+                                             scores.data(), shape.kv_len, run_.engine_of_one());
     if (!done) return done.error();
     for (std::int64_t row = 0; row < rows && whole < dim; ++row) {
       for (std::int64_t j = 0; j < shape.kv_len; ++j) {
@@ -208,7 +207,7 @@ Result<bool> run_llama_cpu(const Run& run, AttentionResult& result) {
     }
   }
   const LlamaCpu llama(run);
-  const Result<bool> done =
+  Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
                 [&](std::int64_t i) { return llama.run_tile(tiles[index(i)], result); });
   if (!done) return done;

@@ -40,8 +40,7 @@ Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store
     // What is visited next: the block before or after this one, as far as the split has it.
     const std::int64_t after =
         rule_.last_to_first ? begin - plan_.block_columns : begin + plan_.block_columns;
-    const Result<bool> done =
-        run_block(task, block_from(task, begin), block_from(task, after), state);
+    Result<bool> done = run_block(task, block_from(task, begin), block_from(task, after), state);
     if (!done) return done;
   }
   finish(task, state, store);
@@ -171,7 +170,7 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   const bool merges = plan.splits > 1;
   std::vector<float> split_outputs(merges ? outputs * index(splits) : 0);
   std::vector<float> split_log_sums(merges ? rows * index(splits) : 0, no_score);
-  const Result<bool> done = run_tasks(
+  Result<bool> done = run_tasks(
       static_cast<std::int64_t>(tasks.size()), run.options.engine.threads, [&](std::int64_t i) {
         const TileTask& task = tasks[index(i)];
         if (!merges) return tiles.run_tile(task, {result.out, result.lse});

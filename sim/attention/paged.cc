@@ -298,9 +298,9 @@ Result<bool> run_paged(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
   const std::int64_t keys = keys_of_partition(run.kernel, run.problem);
   const Paged paged(run);
-  const Result<bool> done =
-      run_tasks(shape.kv_heads, run.options.engine.threads,
-                [&](std::int64_t head) { return paged.run_head(head, keys, result.out); });
+  Result<bool> done = run_tasks(shape.kv_heads, run.options.engine.threads, [&](std::int64_t head) {
+    return paged.run_head(head, keys, result.out);
+  });
   if (!done) return done;
   result.lse.clear();
   result.splits = (shape.kv_len + keys - 1) / keys;

@@ -87,7 +87,7 @@ Result<bool> TorchCpu::run_tile(const Tile& tile, AttentionResult& result) const
   for (std::int64_t begin = 0; begin < shape.kv_len; begin += keys_of_a_block) {
     const KeyRange block{begin, std::min(begin + keys_of_a_block, shape.kv_len)};
     if (block.end <= first.begin || block.begin >= last.end) continue;
-    const Result<bool> done = run_block(tile, block, state);
+    Result<bool> done = run_block(tile, block, state);
     if (!done) return done;
   }
   for (std::int64_t row = 0; row < state.rows; ++row) {
@@ -111,7 +111,7 @@ Result<bool> TorchCpu::run_block(const Tile& tile, const KeyRange& block, State&
   const Result<ProductSum> scores =
       ProductSum::parse(order, passes ? Product::fused : Product::rounded, run_.problem.storage);
   if (!scores) return scores.error();
-  const Result<bool> done =
+  Result<bool> done =
       scores.value().multiply({.rows = state.rows,
                                .terms = shape.head_dim,
                                .columns = keys,
@@ -196,14 +196,14 @@ Result<bool> TorchCpu::add_values(const Tile& tile, const KeyRange& block, State
   if (!values) return values.error();
   const std::int64_t length = pass_length(keys);
   for (std::int64_t first = 0; first < keys; first += length) {
-    const Result<bool> done = values.value().multiply({.rows = state.rows,
-                                                       .terms = std::min(length, keys - first),
-                                                       .columns = dim,
-                                                       .a = state.p.data() + first,
-                                                       .a_stride = keys,
-                                                       .b = v + first * dim,
-                                                       .b_stride = dim},
-                                                      state.part.data(), dim, run_.engine_of_one());
+    Result<bool> done = values.value().multiply({.rows = state.rows,
+                                                 .terms = std::min(length, keys - first),
+                                                 .columns = dim,
+                                                 .a = state.p.data() + first,
+                                                 .a_stride = keys,
+                                                 .b = v + first * dim,
+                                                 .b_stride = dim},
+                                                state.part.data(), dim, run_.engine_of_one());
     if (!done) return done;
     add_into(state.o, state.part);
   }
@@ -222,7 +222,7 @@ Result<bool> run_torch_cpu(const Run& run, AttentionResult& result) {
     }
   }
   const TorchCpu torch(run);
-  const Result<bool> done =
+  Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
                 [&](std::int64_t i) { return torch.run_tile(tiles[index(i)], result); });
   if (!done) return done;
