@@ -85,7 +85,6 @@ std::vector<Kernel> make_kernels() {
       {"torch-cpu",
        {.storages = all_formats,
         .head_dims = head_dims,
-        .soft_cap = false,
         .longest = 1100,
         .most_queries = 900,
         .products = 250'000},

@@ -64,7 +64,9 @@ void visit(const Problem& p, std::int64_t head, std::int64_t i, const KeyBlock& 
     const std::span<const float> k = p.key(head, j);
     const bool lanes = block.few_rows || block.length < 12;
     const float dot = lanes ? four_lane_dot(q, k) : blocked_dot(q, k, nullptr);
-    scores.push_back(p.sees(i, j) ? dot * p.scale() : -infinity);
+    float s = dot * (p.soft_cap > 0 ? p.scale() / p.soft_cap : p.scale());
+    if (p.soft_cap > 0) s = p.soft_cap * tanh_f(s);
+    scores.push_back(p.sees(i, j) ? s : -infinity);
     m = std::max(m, scores.back());
   }
   if (m == -infinity) return;
