@@ -277,6 +277,28 @@ class Runner {
   std::int64_t finished_ = 0;
 };
 
+/// Memory: one matrix, and the rows of each decoder.
+Result<bool> check_memory(const DecoderOptions& options) {
+  constexpr std::int64_t most_weights = std::int64_t{1} << 28;
+  constexpr std::int64_t most_numbers = std::int64_t{1} << 27;
+  const DecoderShape& shape = options.shape;
+  const std::int64_t query = shape.query_heads * shape.head_dim;
+  const std::int64_t largest = shape.hidden * std::max(shape.ffn, query);
+  if (largest > most_weights) {
+    return Error{
+        ErrorKind::usage,
+        fmt::format("a weight matrix of {} numbers; accepted: at most {}", largest, most_weights)};
+  }
+  const std::int64_t row =
+      3 * shape.hidden + 2 * query + 2 * shape.kv_heads * shape.head_dim + 2 * shape.ffn;
+  if ((options.prefix + 1) * row > most_numbers) {
+    return Error{ErrorKind::usage,
+                 fmt::format("a prefix of {} in a decoder of this size; accepted: at most {}",
+                             options.prefix, most_numbers / row - 1)};
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<DecoderReport> run_decoder(const DecoderOptions& options) {
@@ -289,6 +311,8 @@ Result<DecoderReport> run_decoder(const DecoderOptions& options) {
                              "layers from 0 (all)",
                              options.prefix, options.layers, longest)};
   }
+  const Result<bool> fits = check_memory(options);
+  if (!fits) return fits.error();
   return Runner(options).run();
 }
 

@@ -168,7 +168,14 @@ TEST(Decoder, TakesAttentionKernelsByName) {
   options.decode_attention = {};
   options.prefix = 0;
   EXPECT_FALSE(run_decoder(options));
+  options.prefix = 300'000;
+  EXPECT_EQ(run_decoder(options).error().message,
+            "a prefix of 300000 in a decoder of this size; accepted: at most 270599");
   options.prefix = 2;
+  options.shape.ffn = 1 << 20;
+  options.shape.hidden = 1 << 9;
+  EXPECT_EQ(run_decoder(options).error().message,
+            "a weight matrix of 536870912 numbers; accepted: at most 268435456");
   options.on = nullptr;
   EXPECT_FALSE(run_decoder(options));
 }
