@@ -178,19 +178,21 @@ class BlockReader {
   }
 
   void copy_columns(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
-    std::int64_t j = 0;
-    if (plan_.order == OperandOrder::in_turn && first + count <= tile_.terms) {
-      for (; j + columns_at_once <= tile_.columns; j += columns_at_once) {
-        const float* const from = tile_.b + j * tile_.b_stride + first;
-        const bool more = j + 2 * columns_at_once <= tile_.columns;
-        for (std::int64_t k = 0; k < count; k += 4) {
-          if (more && k % floats_per_line == 0) prefetch_columns(from + k, tile_.b_stride);
-          transpose(from + k, tile_.b_stride, to + k * width + j, width);
-        }
+    // Fours of k and groups of columns in vectors, what is left one by one.
+    const std::int64_t fours = plan_.order == OperandOrder::in_turn
+                                   ? std::clamp<std::int64_t>(tile_.terms - first, 0, count) / 4 * 4
+                                   : 0;
+    const std::int64_t columns = fours == 0 ? 0 : tile_.columns / columns_at_once * columns_at_once;
+    for (std::int64_t j = 0; j < columns; j += columns_at_once) {
+      const float* const from = tile_.b + j * tile_.b_stride + first;
+      const bool more = j + columns_at_once < columns;
+      for (std::int64_t k = 0; k < fours; k += 4) {
+        if (more && k % floats_per_line == 0) prefetch_columns(from + k, tile_.b_stride);
+        transpose(from + k, tile_.b_stride, to + k * width + j, width);
       }
     }
-    for (; j < width; ++j) {
-      for (std::int64_t k = 0; k < count; ++k) {
+    for (std::int64_t j = 0; j < width; ++j) {
+      for (std::int64_t k = j < columns ? fours : 0; k < count; ++k) {
         const std::int64_t position = operand_position(plan_, first + k);
         to[k * width + j] = j < tile_.columns && position < tile_.terms
                                 ? tile_.b[j * tile_.b_stride + position]

@@ -275,7 +275,7 @@ Result<bool> multiply_on_unit(const UnitProblem& problem, float* out, std::int64
   if (problem.rows == 0 || problem.columns == 0) return true;
   const engine::UnitPlan plan = engine::plan_unit(*problem.unit);
   const engine::UnitKernel kernel = engine::unit_kernel(options.level);
-  if (plan.path != engine::UnitPath::softfloat && kernel.run_tile != nullptr &&
+  if (plan.path != engine::UnitPath::softfloat && kernel.run_tile != nullptr && problem.terms > 0 &&
       problem.terms <= engine::most_lane_terms) {
     run_in_lanes(problem, plan, kernel, out, out_stride, options.threads);
     return true;
