@@ -135,17 +135,29 @@ Result<Answer> run_replay(const ParsedOptions& options) {
 const Command replay_command{
     .name = "replay",
     .summary = "repeat an operation on captured tensors, bit for bit, and compare",
-    .synopsis = "dot --unit NAME --tensors FILE [OPTIONS]",
+    .synopsis = "OPERATOR --tensors FILE --kernel NAME [--kernel NAME …] [OPTIONS]",
     .description =
-        "Computes what the named kernels compute from the tensors of a file, and prints the "
-        "SHA-256\n"
-        "of the results' bytes. With --expect it compares them with a tensor of the file: what "
-        "the\n"
-        "hardware itself gave; of several kernels it says which of them agree bit for bit.",
+        "Computes what kernels compute from the tensors of a safetensors file, and prints the\n"
+        "SHA-256 of the results' bytes. With --expect it compares them with a tensor of the file:\n"
+        "what the hardware itself gave. Of several kernels it says which agree bit for bit, how "
+        "far\n"
+        "the others lie apart, and at which heads and positions (docs/replay.md).\n"
+        "\n"
+        "operators and their tensors:\n"
+        "  attention  q [query_heads, query_len, head_dim], k and v [kv_heads, kv_len, head_dim]\n"
+        "  linear     x [rows, terms], w [outputs, terms] as checkpoints hold it; bias [outputs]\n"
+        "  norm       x [rows, n]; weight and bias [n]\n"
+        "  softmax    x [rows, n]\n"
+        "  rope       x [heads, positions, head_dim]\n"
+        "  dot        a and b [rows, K], c [rows], in the formats of --unit; a_scales and "
+        "b_scales\n"
+        "             [rows, K ÷ block] of units with scales\n"
+        "\n"
+        "`exp: bounded` marks results that hang on an exponential which a GPU does not publish.",
     .options = replay_options,
     .examples =
-        "  kvsim replay dot --unit h100.f16.f32 --tensors h100-f16-f32.safetensors --expect d\n"
-        "  kvsim replay dot --unit 'a100.f16.f16(zero_exponent=-20)' --tensors rows.safetensors",
+        "  kvsim replay attention --tensors qkv.safetensors --kernel h100-fa3 --kernel h100-eager\n"
+        "  kvsim replay dot --unit h100.f16.f32 --tensors h100-f16-f32.safetensors --expect d",
     .run = run_replay,
 };
 

@@ -77,6 +77,7 @@ std::string program_help() {
   out +=
       "\nexamples:\n"
       "  kvsim predict --head-dim 256 --gqa 4\n"
+      "  kvsim replay attention --tensors qkv.safetensors --kernel h100-fa3 --kernel a100-fa2\n"
       "  kvsim eval fma --format fp16 0x3c00 1.5 -0.25\n"
       "\n`kvsim COMMAND --help` tells more. Exit codes: 0 done, 1 a check failed, 2 usage, 3 file "
       "or\n"

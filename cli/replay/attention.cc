@@ -213,9 +213,6 @@ constexpr std::array<std::string_view, 18> attention_options{
 
 const ReplayOperator attention_operator{
     .name = "attention",
-    .tensors =
-        "q [query_heads, query_len, head_dim], k and v [kv_heads, kv_len, head_dim]; with "
-        "--kv-lens the sequences share the positions evenly",
     .options = attention_options,
     .run = replay_attention,
 };

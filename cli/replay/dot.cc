@@ -103,9 +103,6 @@ constexpr std::array<std::string_view, 1> dot_options{"--unit"};
 
 const ReplayOperator dot_operator{
     .name = "dot",
-    .tensors =
-        "a and b [rows, K] and c [rows], in the unit's formats; a_scales and b_scales "
-        "[rows, K ÷ block] of units with scales",
     .options = dot_options,
     .run = replay_dot,
 };

@@ -281,7 +281,6 @@ constexpr std::array<std::string_view, 7> linear_options{
 
 const ReplayOperator linear_operator{
     .name = "linear",
-    .tensors = "x [rows, terms] and w [outputs, terms], as checkpoints hold it; bias [outputs]",
     .options = linear_options,
     .run = replay_linear,
 };

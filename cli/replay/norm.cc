@@ -166,7 +166,6 @@ constexpr std::array<std::string_view, 6> norm_options{"--kernel",  "--order", "
 
 const ReplayOperator norm_operator{
     .name = "norm",
-    .tensors = "x [rows, n]; weight and bias [n], where there are any",
     .options = norm_options,
     .run = replay_norm,
 };

@@ -15,8 +15,6 @@ namespace kvsim {
 /// One operator of `kvsim replay`: a row of the table in operators.cc, a file of its own.
 struct ReplayOperator {
   std::string_view name;
-  /// What it reads, for --help: "x [rows, terms], w [outputs, terms]".
-  std::string_view tensors;
   /// Options that it takes beside --tensors, --expect, --out and --threads.
   std::span<const std::string_view> options;
   /// Reads the options and the tensors, runs every kernel.

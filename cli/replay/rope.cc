@@ -122,7 +122,6 @@ constexpr std::array<std::string_view, 5> rope_options{"--kernel", "--input", "-
 
 const ReplayOperator rope_operator{
     .name = "rope",
-    .tensors = "x [heads, positions, head_dim]",
     .options = rope_options,
     .run = replay_rope,
 };

@@ -115,7 +115,6 @@ constexpr std::array<std::string_view, 5> softmax_options{"--kernel", "--order",
 
 const ReplayOperator softmax_operator{
     .name = "softmax",
-    .tensors = "x [rows, n]",
     .options = softmax_options,
     .run = replay_softmax,
 };
