@@ -73,9 +73,10 @@ constexpr std::array replay_options{
     OptionSpec{"--exp-table", "FILE",
                "results of ex2.approx captured on a device: safetensors, tensor ex2 F32 [2^b], "
                "entry i = ex2(i ÷ 2^b) (docs/exp.md)"},
-    OptionSpec{"--exp-ulp", "N",
-               "rerun with seeded errors of ± N ulp in an exp that is bounded, and print the band "
-               "of the results"},
+    OptionSpec{
+        "--exp-ulp", "N",
+        "rerun with seeded errors of up to N ulp in an exp that is bounded, and print how far "
+        "the results move"},
     OptionSpec{"--threads", "N",
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };

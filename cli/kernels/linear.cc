@@ -41,8 +41,8 @@ std::string rule_text(const LinearRule& rule) {
   if (rule.edge_outputs > 0) {
     text += fmt::format(", the last N mod {} outputs {}", rule.edge_outputs, rule.edge_order);
   }
-  if (rule.leading_terms > 0) {
-    text += fmt::format(", the first {} terms to lane 0", rule.leading_terms);
+  if (rule.leading_modulus > 0) {
+    text += fmt::format(", the first terms (K mod {0}, or {0}) to lane 0", rule.leading_modulus);
   }
   text += fmt::format(" ({})", softfloat::to_string(rule.evidence));
   if (!rule.note.empty()) text += fmt::format(": {}", rule.note);
