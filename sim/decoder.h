@@ -77,8 +77,9 @@ struct DecoderReport {
 /// (Gemma: 0.1 n), biases 0.1 n, the first hidden states n × DecoderShape::embedding_scale, all
 /// rounded to storage.
 ///
-/// Errors (usage): those of check_shape() and of the kernels; a prefix below 1; no dispatch; a weight
-/// matrix of more than 2^28 numbers (1 GiB), or more than 2^27 numbers in the rows of one decoder.
+/// Errors (usage): those of check_shape() and of the kernels; a prefix below 1; no dispatch; a
+/// weight matrix of more than 2^28 numbers (1 GiB), or more than 2^27 numbers in the rows of one
+/// decoder.
 [[nodiscard]] Result<DecoderReport> run_decoder(const DecoderOptions& options);
 
 }  // namespace kvsim
