@@ -52,10 +52,9 @@ std::string classes_headline(const Replay& replay, const ReplayFindings& finding
 
 /// "12 of 4096 elements differ from d".
 std::string differ_text(const Replay& replay, const Comparison& summary, std::string_view name) {
-  return fmt::format("{} of {} {} from {}", summary.different, summary.elements,
-                     summary.elements == 1 ? fmt::format("{} differs", replay.element_name)
-                                           : fmt::format("{}s differ", replay.element_name),
-                     name);
+  return fmt::format("{} of {} {} {} from {}", summary.different, summary.elements,
+                     plural(replay.element_name, summary.elements),
+                     summary.different == 1 ? "differs" : "differ", name);
 }
 
 void add_expectation(Answer& answer, const Replay& replay, const ReplayFindings& findings,
