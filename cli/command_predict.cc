@@ -2,157 +2,90 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "cli/attention_inputs.h"
 #include "cli/command.h"
-#include "cli/format_option.h"
-#include "cli/order_study_report.h"
+#include "cli/predict/order_study.h"
+#include "cli/predict/run_prediction.h"
 #include "cli/printable.h"
-#include "cli/progress.h"
-#include "sim/engine/simd_level.h"
-#include "sim/order.h"
-#include "sim/predict/orders.h"
-#include "sim/sum.h"
 
 namespace kvsim {
 namespace {
 
-constexpr std::int64_t max_threads = 1024;
-
 constexpr std::array predict_options{
-    OptionSpec{"--head-dim", "N", "elements of one head, 1 to 65536 (needed without --tensors)"},
+    OptionSpec{"--head-dim", "N",
+               "elements of one head (one of --head-dim, --model, --config and "
+               "--tensors is needed)"},
     OptionSpec{"--gqa", "R",
-               "query heads that read one K/V head, 1 to 4096 (default heads / kv-heads, or 1)"},
-    OptionSpec{"--kv-heads", "N", "K/V heads, 1 to 4096 (default 2)"},
+               "query heads that read one K/V head, 1 to 1024 (default heads / kv-heads, or 1)"},
+    OptionSpec{"--kv-heads", "N", "K/V heads, 1 to 1024 (default 2)"},
     OptionSpec{"--heads", "N",
                "query heads; with --gqa it must equal gqa × kv-heads (default: that)"},
-    OptionSpec{"--kv-len", "N", "keys in the cache, 1 to 1048576 (default 512)"},
-    OptionSpec{"--query-len", "N",
-               "queries, 1 to kv-len (default 1: decoding); query i sees keys 0 to kv-len - "
-               "query-len + i"},
-    OptionSpec{"--format", "NAME", "storage format of q, k, v and what is rounded (default fp16)"},
-    OptionSpec{"--accumulate", "NAME", "format of sums, scale and softmax (default fp32)"},
-    OptionSpec{"--product", "NAME",
-               "rounded (default: each product to the accumulator's format), fused or exact"},
-    OptionSpec{"--order", "ORDER",
-               "order of all three sums; may be repeated (default: a set of kernels' orders)",
-               true},
-    OptionSpec{"--order-qk", "ORDER", "order of q·k over head_dim, in place of --order"},
-    OptionSpec{"--order-sum", "ORDER", "order of the softmax's row sum, in place of --order"},
-    OptionSpec{"--order-pv", "ORDER", "order of P·V over the keys, in place of --order"},
-    OptionSpec{"--round", "LIST",
-               "what is rounded to storage: scores, p, out, separated by commas, or none (default "
-               "scores,p,out)"},
-    OptionSpec{"--input", "NAME",
-               "synthetic values: gaussian (default) or outliers (a few large K channels, as real "
-               "keys have)"},
-    OptionSpec{"--seed", "N", "seed of the synthetic values, 0 to 9223372036854775807 (default 1)"},
+    OptionSpec{"--model", "NAME",
+               "a built-in shape: llama-2-7b, mistral-7b-v0.3, gemma-2-2b, "
+               "gemma-3-270m, qwen2.5-7b, llama-3.1-8b, smollm2-135m"},
+    OptionSpec{"--config", "FILE", "the shape of a Hugging Face config.json"},
     OptionSpec{"--tensors", "FILE",
                "real values from a safetensors file: q [query_heads, query_len, head_dim], k and v "
                "[kv_heads, kv_len, head_dim]"},
+    OptionSpec{"--kv-len", "N", "keys in the cache, 1 to 1048576 (default 512)"},
+    OptionSpec{"--format", "NAME",
+               "storage format of q, k, v, weights and states (default fp16, or the config's)"},
+    OptionSpec{"--device", "NAME",
+               "whose kernels: h100 (default), a100, v100, b200, mi300, cpu or batch-invariant"},
+    OptionSpec{"--on", "KERNEL",
+               "attention kernel of cache-on: a name of kvsim kernels, decode or prefill (default "
+               "decode: the device's for one query)"},
+    OptionSpec{"--off", "KERNEL", "attention kernel of cache-off (default prefill)"},
+    OptionSpec{"--rows", "LIST",
+               "the same row in launches of so many rows (batch, padding): 1,64 or 1..16"},
+    OptionSpec{"--cached", "N", "a prefix of N tokens is in the cache …"},
+    OptionSpec{"--new", "N", "… and N more are prefilled, against all of them at once"},
+    OptionSpec{"--chunks", "LIST", "a prompt prefilled in chunks of 512,512,37 tokens"},
+    OptionSpec{"--verify-width", "LIST", "speculative decoding that verifies 2..16 tokens at once"},
+    OptionSpec{"--ranks", "LIST", "tensor parallelism on 1,2,4 ranks"},
+    OptionSpec{"--layers", "N", "layers of the decoder that are run (default: all)"},
+    OptionSpec{"--prefix", "N",
+               "tokens before the last one in the decoder, 1 to 1024 (default 16)"},
+    OptionSpec{"--trials", "N", "pairs of tokens whose logits are compared (default 2000)"},
+    OptionSpec{"--margins", "FILE",
+               "margins of your model: JSON {\"prompts\": [[[top logit, margin], …], …]} or a list "
+               "of numbers (default: those of SmolLM2-135M-Instruct on GSM8K)"},
+    OptionSpec{"--exp-table", "FILE",
+               "captured results of ex2.approx (docs/exp.md): without them every result that hangs "
+               "on it is marked exp: bounded"},
+    OptionSpec{"--exp-ulp", "N",
+               "also run the attention layer with the bounded exp moved by up to N ulp, and print "
+               "the band"},
+    OptionSpec{"--quick", "",
+               "two layers, 128 keys, 500 trials and --rows 1,64 unless you say "
+               "otherwise"},
+    OptionSpec{
+        "--order", "ORDER",
+        "study of summation orders instead: the order of all three sums of attention; may be "
+        "repeated (default: a set of kernels' orders)",
+        true},
+    OptionSpec{"--order-qk", "ORDER", "study: order of q·k over head_dim, in place of --order"},
+    OptionSpec{"--order-sum", "ORDER",
+               "study: order of the softmax's row sum, in place of --order"},
+    OptionSpec{"--order-pv", "ORDER", "study: order of P·V over the keys, in place of --order"},
+    OptionSpec{"--accumulate", "NAME", "study: format of sums, scale and softmax (default fp32)"},
+    OptionSpec{
+        "--product", "NAME",
+        "study: rounded (default: each product to the accumulator's format), fused or exact"},
+    OptionSpec{"--round", "LIST",
+               "study: what is rounded to storage: scores, p, out, separated by commas, or none "
+               "(default scores,p,out)"},
+    OptionSpec{"--query-len", "N",
+               "study: queries, 1 to kv-len (default 1: decoding); query i sees keys 0 to kv-len - "
+               "query-len + i"},
+    OptionSpec{"--input", "NAME",
+               "synthetic values: gaussian (default) or outliers (a few large K channels, as real "
+               "keys have)"},
+    OptionSpec{"--seed", "N", "seed of everything synthetic, 0 to 9223372036854775807 (default 1)"},
     OptionSpec{"--threads", "N",
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };
-
-Result<Order> order_of(std::string_view option, std::string_view text) {
-  Result<Order> order = parse_order(text);
-  if (!order) {
-    return Error{order.error().kind, fmt::format("{}: {}", option, order.error().message)};
-  }
-  return order;
-}
-
-Result<std::vector<OrderedVariant>> variants_from(const ParsedOptions& options) {
-  std::vector<OrderedVariant> variants;
-  for (const std::string& text : options.values("--order")) {
-    const Result<Order> order = order_of("--order", text);
-    if (!order) return order.error();
-    OrderedVariant variant{to_string(*order), {*order, *order, *order}};
-    for (const OrderedVariant& other : variants) {
-      if (other.name == variant.name) {
-        return Error{ErrorKind::usage,
-                     fmt::format("--order {} is given twice; different orders are accepted",
-                                 printable(variant.name))};
-      }
-    }
-    variants.push_back(std::move(variant));
-  }
-  if (variants.empty()) variants = default_variants();
-  constexpr std::array<std::pair<std::string_view, Order AttentionOrders::*>, 3> parts{{
-      {"--order-qk", &AttentionOrders::scores},
-      {"--order-sum", &AttentionOrders::row_sum},
-      {"--order-pv", &AttentionOrders::values},
-  }};
-  for (const auto& [option, part] : parts) {
-    const std::optional<std::string> text = options.value(option);
-    if (!text) continue;
-    const Result<Order> order = order_of(option, *text);
-    if (!order) return order.error();
-    for (OrderedVariant& variant : variants) variant.orders.*part = *order;
-  }
-  return variants;
-}
-
-std::optional<Error> read_rounded_parts(const ParsedOptions& options,
-                                        AttentionArithmetic& arithmetic) {
-  const std::optional<std::string> text = options.value("--round");
-  if (!text) return std::nullopt;
-  constexpr std::array<std::pair<std::string_view, bool AttentionArithmetic::*>, 3> parts{{
-      {"scores", &AttentionArithmetic::round_scores},
-      {"p", &AttentionArithmetic::round_p},
-      {"out", &AttentionArithmetic::round_out},
-  }};
-  constexpr std::array<std::string_view, 4> names{"scores", "p", "out", "none"};
-  for (const auto& [name, member] : parts) arithmetic.*member = false;
-  if (*text == "none") return std::nullopt;
-  std::string_view rest = *text;
-  for (;;) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view word = rest.substr(0, comma);
-    const auto part = std::find_if(parts.begin(), parts.end(),
-                                   [&](const auto& each) { return each.first == word; });
-    if (word == "none") {
-      return Error{ErrorKind::usage,
-                   fmt::format("--round is {}; none is accepted alone", in_quotes(*text))};
-    }
-    if (part == parts.end()) return unknown_word("--round", word, names);
-    if (arithmetic.*(part->second)) {
-      return Error{ErrorKind::usage,
-                   fmt::format("--round is {}, which has {} twice; each name once is accepted",
-                               in_quotes(*text), word)};
-    }
-    arithmetic.*(part->second) = true;
-    if (comma == rest.size()) return std::nullopt;
-    rest.remove_prefix(comma + 1);
-  }
-}
-
-Result<AttentionArithmetic> arithmetic_from(const ParsedOptions& options) {
-  AttentionArithmetic arithmetic;
-  const auto accumulator =
-      format_named("--accumulate", options.value("--accumulate").value_or("binary32"));
-  if (!accumulator) return accumulator.error();
-  arithmetic.accumulator = (*accumulator)->format;
-  if (const auto text = options.value("--product")) {
-    const Result<Product> product = parse_product(*text);
-    if (!product) {
-      return Error{product.error().kind, fmt::format("--product: {}", product.error().message)};
-    }
-    arithmetic.product = *product;
-  }
-  if (const auto error = read_rounded_parts(options, arithmetic)) return *error;
-  return arithmetic;
-}
 
 Result<Answer> run_predict(const ParsedOptions& options) {
   if (!options.positionals().empty()) {
@@ -160,60 +93,33 @@ Result<Answer> run_predict(const ParsedOptions& options) {
                                                "predict --help)",
                                                in_quotes(options.positionals().front()))};
   }
-  // Cheap mistakes are told before values are made or a file is read.
-  const Result<AttentionArithmetic> arithmetic = arithmetic_from(options);
-  if (!arithmetic) return arithmetic.error();
-  Result<std::vector<OrderedVariant>> variants = variants_from(options);
-  if (!variants) return variants.error();
-  const std::int64_t cpus = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-  const auto threads = integer_option(options, "--threads", cpus, 1, max_threads);
-  if (!threads) return threads.error();
-  const char* const simd_name = std::getenv("KVSIM_SIMD");
-  const Result<SimdLevel> simd = select_simd_level(simd_name == nullptr ? "" : simd_name);
-  if (!simd) {
-    return Error{simd.error().kind, fmt::format("KVSIM_SIMD: {}", simd.error().message)};
-  }
-  const Result<GivenAttention> inputs = given_attention(options);
-  if (!inputs) return inputs.error();
-
-  OrderStudyOptions prediction;
-  prediction.shape = inputs->shape;
-  prediction.arithmetic = *arithmetic;
-  prediction.arithmetic.storage = inputs->storage->format;
-  prediction.variants = std::move(*variants);
-  prediction.threads = static_cast<int>(*threads);
-  prediction.simd = *simd;
-  Result<OrderStudy> report = [&] {
-    Progress progress("predict", options);
-    prediction.progress = [&](double share) { progress.show(share); };
-    return study_orders(prediction, inputs->values);
-  }();
-  if (!report) return report.error();
-  Answer answer;
-  answer.report = order_study_report(*report, *inputs);
-  return answer;
+  if (order_study_option(options)) return run_order_study(options);
+  return run_prediction(options);
 }
 
 }  // namespace
 
 const Command predict_command{
     .name = "predict",
-    .summary = "how far orders of summation move decode attention, with rigorous bounds",
-    .synopsis = "--head-dim N [OPTIONS] | --tensors FILE [OPTIONS]",
+    .summary = "how far cache-on and cache-off are apart, and which tokens can flip",
+    .synopsis = "--head-dim N | --model NAME | --config FILE | --tensors FILE [OPTIONS]",
     .description =
-        "Replays decode attention (scores, scale, softmax, P·V) bit for bit in several orders of "
-        "summation\n"
-        "and compares each stage with the exact result: relative errors, units in the last place "
-        "(ulp),\n"
-        "how many elements differ between two orders, and bounds that no input can exceed.\n"
-        "Orders: sequential, reverse, perm(3,0,2,1), pairwise, halving, exact, lanes(W,U), "
-        "blocks(B),\n"
-        "split(S), numpy-pairwise, torch-cascade(W); nested outermost first: "
-        "split(4)/lanes(16,2).",
+        "Computes one attention layer, the K/V projections and a seeded decoder of your shape "
+        "with\n"
+        "a device's kernels, with the cache and without it, bit for bit, and tells what differs, "
+        "by\n"
+        "which kernel rule and at which sizes; whether grouped queries amplify it; how it grows "
+        "by\n"
+        "layer; the chance that a greedy token flips at a margin; controls; a tolerance for "
+        "tests.\n"
+        "With --order, --order-qk, --order-sum, --order-pv, --accumulate, --product or --round: "
+        "one\n"
+        "attention layer in several orders of summation (docs/orders.md), stage by stage, beside\n"
+        "rigorous bounds.",
     .options = predict_options,
     .examples =
         "  kvsim predict --head-dim 256 --gqa 4\n"
-        "  kvsim predict --tensors qkv.safetensors --order sequential --order 'lanes(16,4)'",
+        "  kvsim predict --model llama-3.1-8b --device a100 --layers 2 --verify-width 2..16",
     .run = run_predict,
 };
 

@@ -69,13 +69,19 @@ void ExpSettings::describe(Json& input) const {
   if (ulp_ > 0) input["exp_ulp"] = json_number(ulp_);
 }
 
+std::optional<ExpTable> ExpSettings::table() const {
+  if (table_path_.empty()) return std::nullopt;
+  ExpTable table = table_;
+  table.values = values_;
+  return table;
+}
+
 Result<bool> ExpSettings::fill(ReplayOutput& output, const softfloat::Format& format,
                                const std::function<Result<Values>(const ExpOptions&)>& run) const {
   // The table's span follows the object, which may have been moved since it was read.
-  ExpTable table = table_;
-  table.values = values_;
+  const std::optional<ExpTable> given = table();
   ExpOptions base;
-  if (!table_path_.empty()) base.table = &table;
+  if (given) base.table = &*given;
   const Result<Values> first = run(base);
   if (!first) return first.error();
   output.format = format;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,12 @@ class ExpSettings {
 
   /// Adds what was given to JSON's input.
   void describe(Json& input) const;
+
+  /// The ulp of --exp-ulp; 0 without it.
+  [[nodiscard]] double ulp() const { return ulp_; }
+
+  /// The table of --exp-table, which points into this object; nothing without it.
+  [[nodiscard]] std::optional<ExpTable> table() const;
 
   /// One kernel's results.
   struct Values {

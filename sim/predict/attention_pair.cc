@@ -131,7 +131,7 @@ Result<AttentionPair> compare_attention(const AttentionPairOptions& options,
   pair.on.error = error_of(*on, exact);
   pair.off = off->side;
   pair.off.error = error_of(*off, exact);
-  pair.whole_prefix = off->side.queries == shape.query_len;
+  pair.whole_prefix = off->side.queries == shape.kv_len;
   DifferenceSums all;
   std::vector<DifferenceSums> heads(at(shape.query_heads));
   for (std::int64_t row = 0; row < options.positions * shape.query_heads; ++row) {

@@ -7,6 +7,13 @@
 #include "sim/attention/splits.h"
 
 namespace kvsim {
+namespace {
+
+std::string queries_text(std::int64_t queries) {
+  return queries == 1 ? std::string("1 query") : fmt::format("{} queries", queries);
+}
+
+}  // namespace
 
 std::string attention_rule(const AttentionKernel& kernel, const AttentionShape& shape,
                            const AttentionMask& mask, const AttentionLaunch& launch) {
@@ -18,8 +25,13 @@ std::string attention_rule(const AttentionKernel& kernel, const AttentionShape& 
       if (plan.splits == 1) {
         return fmt::format("{}: not split, blocks of {}", kernel.name, plan.block_columns);
       }
-      return fmt::format("{}: {} splits of {} keys, blocks of {}", kernel.name, plan.splits,
-                         plan.size, plan.block_columns);
+      if (plan.tile_rows == 0) {
+        return fmt::format("{}: {} splits of {} keys, blocks of {}", kernel.name, plan.splits,
+                           plan.size, plan.block_columns);
+      }
+      // A split's share depends on the blocks that a tile of rows visits.
+      return fmt::format("{}: {} splits, blocks of {}, {} on {} keys", kernel.name, plan.splits,
+                         plan.block_columns, queries_text(shape.query_len), shape.kv_len);
     }
     case AttentionFamily::paged:
     case AttentionFamily::torch_cpu:
@@ -27,8 +39,8 @@ std::string attention_rule(const AttentionKernel& kernel, const AttentionShape& 
       break;
   }
   // What else these kernels look at: the number of queries, of sequences and of heads.
-  return fmt::format("{}: {} queries, batch {}, {} heads", kernel.name, shape.query_len,
-                     launch.batch, shape.query_heads);
+  return fmt::format("{}: {} on {} keys, batch {}, {} heads", kernel.name,
+                     queries_text(shape.query_len), shape.kv_len, launch.batch, shape.query_heads);
 }
 
 }  // namespace kvsim

@@ -75,6 +75,7 @@ void DifferenceSums::add(const softfloat::Format& format, std::span<const float>
 VectorDifference DifferenceSums::total() const {
   VectorDifference result = counts_;
   result.l2 = std::sqrt(difference_squared_);
+  result.reference_l2 = std::sqrt(b_squared_);
   if (difference_squared_ > 0) result.relative_l2 = std::sqrt(difference_squared_ / b_squared_);
   const double norms = std::sqrt(a_squared_) * std::sqrt(b_squared_);
   // 1 − cosine below the rounding of these sums is rounding: equal vectors are at cosine 1.

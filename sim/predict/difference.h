@@ -26,6 +26,7 @@ struct VectorDifference {
   std::int64_t differing = 0;   ///< elements with other bits; NaNs are all alike
   std::int64_t not_finite = 0;  ///< elements of which one side is infinite or NaN
   double l2 = 0;                ///< ‖a − b‖
+  double reference_l2 = 0;      ///< ‖b‖
   double relative_l2 = 0;       ///< ‖a − b‖ ÷ ‖b‖; 0 where both are 0
   double cosine = 1;            ///< a·b ÷ (‖a‖ ‖b‖); 1 where a vector is 0
   double max_absolute = 0;

@@ -26,8 +26,8 @@ Error unknown_kernel(std::string_view option, std::string_view name) {
 
 /// The kernel that an option names, or the one that the dispatch has for it.
 Result<const AttentionKernel*> named(const Dispatch& dispatch, std::string_view option,
-                                     std::string_view name, std::string_view fallback) {
-  std::string_view kernel_name = name.empty() ? fallback : name;
+                                     std::string_view name) {
+  std::string_view kernel_name = name;
   if (kernel_name == "decode") kernel_name = dispatch.attention_decode;
   if (kernel_name == "prefill") kernel_name = dispatch.attention_prefill;
   const AttentionKernel* kernel = find_attention_kernel(kernel_name);
@@ -44,9 +44,9 @@ Result<KernelChoice> choose_kernels(const Dispatch& dispatch, std::string_view o
                                                "dispatches",
                                                dispatch.name)};
   }
-  const auto decode = named(dispatch, "--on", on, "decode");
+  const auto decode = named(dispatch, "--on", on);
   if (!decode) return decode.error();
-  const auto prefill = named(dispatch, "--off", off, "prefill");
+  const auto prefill = named(dispatch, "--off", off);
   if (!prefill) return prefill.error();
   KernelChoice choice;
   choice.multiprocessors = dispatch.multiprocessors;

@@ -23,9 +23,9 @@ struct KernelChoice {
   std::int64_t attention_splits = 0;  ///< forced number of splits; 0: the kernel's rule
 };
 
-/// The choices of a dispatch whose arithmetic is that of kernels. `on` and `off` name other
-/// attention kernels for one query and for more; empty, "decode" (for `on`) and "prefill" (for
-/// `off`) keep the dispatch's, "decode" and "prefill" crosswise take its other one. Errors (usage):
+/// The choices of a dispatch whose arithmetic is that of kernels. `on` and `off` name the
+/// attention kernels for one query and for more: one of attention_kernels(), or "decode" or
+/// "prefill" for the one that the dispatch has for that. Errors (usage):
 /// an unknown name, with the accepted ones; a dispatch without kernels.
 [[nodiscard]] Result<KernelChoice> choose_kernels(const Dispatch& dispatch, std::string_view on,
                                                   std::string_view off);

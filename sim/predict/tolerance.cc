@@ -40,7 +40,7 @@ Tolerance make_tolerance(const ToleranceInput& input) {
   const double step =
       std::ldexp(1.0, ulp_exponent(input.format, DoubleDouble(input.root_mean_square)));
   const double largest = largest_normal_quantile(input.difference, input.elements, 0.95);
-  result.absolute = two_digits_up(std::max(largest, step / 2));
+  result.absolute = two_digits_up(std::max({largest, step / 2, input.largest}));
   return result;
 }
 

@@ -40,6 +40,7 @@ TEST(Difference, NormsAndCosineByHand) {
   const VectorDifference found =
       compare_vectors(binary16, std::vector<float>{3.0F, 4.0F}, std::vector<float>{3.0F, 0.0F});
   EXPECT_EQ(found.l2, 4.0);
+  EXPECT_EQ(found.reference_l2, 3.0);
   EXPECT_EQ(found.relative_l2, 4.0 / 3.0);
   EXPECT_DOUBLE_EQ(found.cosine, 0.6);
 }

@@ -146,7 +146,7 @@ TEST(Projections, RowsAloneDifferOnlyWhereTheKernelDoes) {
 
 TEST(KernelChoice, FollowsTheDispatchUnlessAKernelIsNamed) {
   const Dispatch& h100 = **find_dispatch("h100");
-  const KernelChoice plain = choose_kernels(h100, "", "").value();
+  const KernelChoice plain = choose_kernels(h100, "decode", "prefill").value();
   EXPECT_EQ(plain.attention(1).name, h100.attention_decode);
   EXPECT_EQ(plain.attention(2).name, h100.attention_prefill);
   EXPECT_EQ(plain.linear(1).name, "h100-gemv");
@@ -155,9 +155,9 @@ TEST(KernelChoice, FollowsTheDispatchUnlessAKernelIsNamed) {
   const KernelChoice named = choose_kernels(h100, "a100-fa2", "decode").value();
   EXPECT_EQ(named.attention(1).name, "a100-fa2");
   EXPECT_EQ(named.attention(7).name, h100.attention_decode);
-  EXPECT_THAT(choose_kernels(h100, "h100-fa8", "").error().message,
+  EXPECT_THAT(choose_kernels(h100, "h100-fa8", "prefill").error().message,
               HasSubstr("--on is 'h100-fa8'; accepted: decode, prefill"));
-  EXPECT_THAT(choose_kernels(**find_dispatch("exact"), "", "").error().message,
+  EXPECT_THAT(choose_kernels(**find_dispatch("exact"), "decode", "prefill").error().message,
               HasSubstr("no kernels"));
 }
 

@@ -23,17 +23,18 @@ TEST(Tolerance, TwoDigitsUp) {
 
 TEST(Tolerance, HasOneUnitInTheLastPlaceAndAtLeastHalfAStep) {
   // binary16: 2^-10; half a step at 3 is 2^-10 as well.
-  const Tolerance none = make_tolerance({softfloat::binary16, 3.0, 0.0, 10});
+  const Tolerance none = make_tolerance({softfloat::binary16, 3.0, 0.0, 0.0, 10});
   EXPECT_EQ(none.relative, 0.00098);
   EXPECT_EQ(none.absolute, 0.00098);
-  const Tolerance bf16 = make_tolerance({softfloat::bfloat16, 1.0, 0.0, 10});
+  EXPECT_EQ(make_tolerance({softfloat::binary16, 3.0, 0.0, 0.5, 10}).absolute, 0.5);
+  const Tolerance bf16 = make_tolerance({softfloat::bfloat16, 1.0, 0.0, 0.0, 10});
   EXPECT_EQ(bf16.relative, 0.0079);  // 2^-7
 }
 
 // 1,000 differences of the measured size stay within the absolute part alone about 95 times in 100.
 TEST(Tolerance, CoversNormalDifferences) {
   constexpr std::int64_t elements = 1000;
-  const Tolerance tolerance = make_tolerance({softfloat::binary16, 1.0, 0.01, elements});
+  const Tolerance tolerance = make_tolerance({softfloat::binary16, 1.0, 0.01, 0.0, elements});
   int within = 0;
   for (std::uint64_t repeat = 0; repeat < 200; ++repeat) {
     double largest = 0;

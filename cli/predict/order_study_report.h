@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
-#include "cli/attention_inputs.h"
 #include "cli/output.h"
+#include "cli/predict/attention_inputs.h"
 #include "sim/predict/orders.h"
 
 namespace kvsim {

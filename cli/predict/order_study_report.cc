@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/order_study_report.h"
+#include "cli/predict/order_study_report.h"
 
 #include <fmt/format.h>
 

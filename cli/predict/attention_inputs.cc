@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/attention_inputs.h"
+#include "cli/predict/attention_inputs.h"
 
 #include <fmt/format.h>
 
