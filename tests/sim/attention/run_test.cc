@@ -7,6 +7,8 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/sim/attention/attention_helpers.h"
 
@@ -94,6 +96,34 @@ TEST(Eager, SoftmaxOverNothingIsNotANumber) {
   const AttentionResult result = test::run("v100-eager", layer.problem);
   EXPECT_EQ(test::bits_of(result.out)[0], 0x7fc00000U);
   EXPECT_FALSE(std::isnan(result.out[2]));
+}
+
+// What is known of a GPU's exponential only within bounds is said to be so; a captured table
+// settles ex2.approx, and an error of two units in the last place shows in the results.
+TEST(RunAttention, SaysWhereTheExponentialIsBounded) {
+  Layer layer({.query_heads = 64, .kv_heads = 1, .query_len = 1, .kv_len = 40, .head_dim = 16},
+              binary16, 2);
+  for (const std::string_view name : {"h100-fa3", "a100-flashinfer", "a100-vllm", "v100-eager"}) {
+    EXPECT_TRUE(test::run(name, layer.problem).exp_bounded) << name;
+  }
+  for (const std::string_view name : {"torch-cpu", "llama.cpp-cpu", "float32", "exact"}) {
+    EXPECT_FALSE(test::run(name, layer.problem).exp_bounded) << name;
+  }
+  const std::vector<float> values = {1.0F, 0x1.6a09e6p+0F};  // 2^0 and 2^(1/2)
+  const Result<ExpTable> table = make_exp_table(values);
+  ASSERT_TRUE(table) << table.error().message;
+  AttentionOptions options;
+  options.exp = ExpOptions{.table = &table.value()};
+  const AttentionResult settled = test::run("h100-fa3", layer.problem, options);
+  EXPECT_FALSE(settled.exp_bounded);
+  // Two values for each octave are a coarse exponential.
+  EXPECT_NE(test::bits_of(settled.out), test::bits_of(test::run("h100-fa3", layer.problem).out));
+  options.exp = ExpOptions{.ulp = 2, .seed = 1};
+  const AttentionResult moved = test::run("h100-fa3", layer.problem, options);
+  EXPECT_TRUE(moved.exp_bounded);
+  EXPECT_NE(test::bits_of(moved.lse), test::bits_of(test::run("h100-fa3", layer.problem).lse));
+  options.exp = ExpOptions{.table = &table.value(), .ulp = 2};
+  EXPECT_FALSE(run_attention(test::kernel("h100-fa3"), layer.problem, options));
 }
 
 }  // namespace
