@@ -185,6 +185,7 @@ Node paged(const Layer& layer, Tree& tree) {
   for (std::int64_t first = 0; first < keys; first += partition) {
     const std::int64_t end = std::min(first + partition, keys);
     std::vector<Node> sums;
+    sums.reserve(warps * threads);
     for (std::size_t i = 0; i < warps * threads; ++i) sums.push_back(tree.zero());
     for (std::int64_t begin = first; begin < end; begin += page) {
       const std::size_t warp = index((begin - first) / page) % warps;
