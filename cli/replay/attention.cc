@@ -187,6 +187,7 @@ Result<Replay> replay_attention(const ParsedOptions& options, const ReplayFile& 
       output.name = settings->batches.size() == 1
                         ? std::string(kernel->name)
                         : fmt::format("{} {}", kernel->name, lengths.text);
+      output.evidence = kernel->evidence;
       const Result<bool> done = exp->fill(
           output, output_format(*kernel, tensors->format), [&](const ExpOptions& exp_options) {
             return run_launch(*tensors, *kernel, *settings, lengths, {*engine, exp_options},

@@ -86,6 +86,7 @@ Result<Replay> replay_dot(const ParsedOptions& options, const ReplayFile& file) 
     ReplayOutput output;
     output.name = to_string(unit);
     output.format = unit.output;
+    output.evidence = unit.evidence;
     output.bytes = little_endian(unit.output, results);
     replay.input["units"].push_back(output.name);
     replay.facts.emplace_back("unit", fmt::format("{} ({}, {})", output.name,

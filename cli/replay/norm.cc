@@ -78,6 +78,7 @@ std::optional<Error> add_output(const NormTensors& tensors, const NormKernel& ke
   output.name = kernel.name;
   output.format = tensors.format;
   output.bytes = encode_values(tensors.format, out);
+  if (option == "--kernel") output.evidence = kernel.evidence;
   replay.outputs.push_back(std::move(output));
   return std::nullopt;
 }

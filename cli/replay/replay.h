@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "sim/compare.h"
+#include "softfloat/evidence.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
 
@@ -41,7 +42,9 @@ struct ReplayOutput {
   std::string name;               ///< "h100-fa3", or the order
   Json choices = Json::object();  ///< what the kernel chose from the shape: {"splits": 3}
   softfloat::Format format;       ///< 8, 16, 32 or 64 bits wide
-  std::vector<std::byte> bytes;   ///< codes, little-endian, row-major
+  /// How well the sources support the row; nothing for an order.
+  std::optional<softfloat::Evidence> evidence;
+  std::vector<std::byte> bytes;  ///< codes, little-endian, row-major
   ExpKnowledge exp = ExpKnowledge::none;
   std::optional<ExpBand> band;
 };

@@ -112,6 +112,7 @@ void add_expectation(Answer& answer, const Replay& replay, const ReplayFindings&
 void add_single(std::vector<std::pair<std::string, std::string>>& facts, const Replay& replay,
                 const ReplayFindings& findings, const std::optional<Expected>& expected) {
   const ReplayOutput& output = replay.outputs.front();
+  if (output.evidence) facts.emplace_back("evidence", evidence_text(output));
   if (!output.choices.empty()) facts.emplace_back("chosen", choices_text(output.choices));
   if (output.exp != ExpKnowledge::none) facts.emplace_back("exp", exp_text(output));
   if (output.band) {

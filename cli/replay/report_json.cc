@@ -84,6 +84,7 @@ Json output_json(const Replay& replay, const ReplayFindings& findings, std::size
   out["format"] = softfloat::format_name(output.format);
   out["sha256"] = findings.digests[i];
   out["class"] = class_name(findings.classes[i]);
+  out["evidence"] = output.evidence ? Json(softfloat::to_string(*output.evidence)) : Json();
   out["choices"] = output.choices;
   switch (output.exp) {
     case ExpKnowledge::none:

@@ -66,6 +66,10 @@ std::string exp_text(const ReplayOutput& output) {
   return "-";
 }
 
+std::string evidence_text(const ReplayOutput& output) {
+  return output.evidence ? std::string(softfloat::to_string(*output.evidence)) : std::string("-");
+}
+
 std::string band_text(const ReplayOutput& output, std::int64_t elements) {
   if (!output.band) return "-";
   return fmt::format("{} of {} elements, at most {} ulp ({} reruns with exp ± {:g} ulp)",
@@ -118,6 +122,9 @@ Table outputs_table(const Replay& replay, const ReplayFindings& findings) {
   Table table;
   table.title = "Results:";
   table.columns = {{"name", "kernel", "", Align::left}, {"class", "class", "", Align::left}};
+  const bool graded = std::ranges::any_of(
+      replay.outputs, [](const ReplayOutput& output) { return output.evidence.has_value(); });
+  if (graded) table.columns.push_back({"evidence", "evidence", "", Align::left});
   if (chosen) table.columns.push_back({"choices", "chosen", "", Align::left});
   if (any_exp(replay)) table.columns.push_back({"exp", "exp", "", Align::left});
   if (bands) table.columns.push_back({"band", "moved by errors of exp", "", Align::left});
@@ -131,6 +138,7 @@ Table outputs_table(const Replay& replay, const ReplayFindings& findings) {
   for (std::size_t i = 0; i < replay.outputs.size(); ++i) {
     const ReplayOutput& output = replay.outputs[i];
     std::vector<Cell> row{Cell(output.name), Cell(class_name(findings.classes[i]))};
+    if (graded) row.emplace_back(evidence_text(output));
     if (chosen) row.emplace_back(choices_text(output.choices));
     if (any_exp(replay)) row.emplace_back(exp_text(output));
     if (bands) row.emplace_back(band_text(output, element_count(replay)));

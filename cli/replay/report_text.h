@@ -33,6 +33,9 @@ namespace kvsim {
 /// "exact", "bounded" or "-".
 [[nodiscard]] std::string exp_text(const ReplayOutput& output);
 
+/// "documented", "measured", "inferred", "assumed" or "-".
+[[nodiscard]] std::string evidence_text(const ReplayOutput& output);
+
 /// What --exp-ulp moved, or "-".
 [[nodiscard]] std::string band_text(const ReplayOutput& output, std::int64_t elements);
 

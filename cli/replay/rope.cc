@@ -106,6 +106,7 @@ Result<Replay> replay_rope(const ParsedOptions& options, const ReplayFile& file)
     }
     ReplayOutput output;
     output.name = kernel->name;
+    output.evidence = kernel->evidence;
     output.format = x->format;
     output.bytes = encode_values(x->format, *out);
     replay.outputs.push_back(std::move(output));

@@ -49,6 +49,7 @@ std::optional<Error> add_output(const TensorValues& x, const SoftmaxKernel& kern
     return Error{done.error().kind,
                  fmt::format("{} {}: {}", option, kernel.name, done.error().message)};
   }
+  if (option == "--kernel") output.evidence = kernel.evidence;
   replay.outputs.push_back(std::move(output));
   return std::nullopt;
 }
