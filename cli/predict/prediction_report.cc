@@ -119,7 +119,7 @@ Json flips_json(const Prediction& prediction) {
   out["per_thousand"] = proportion_json(flips.per_thousand);
   out["rounded_per_thousand"] = proportion_json(flips.rounded_per_thousand);
   out["single_operator_bound"] =
-      flips.has_single_operator_bound ? json_number(flips.single_operator_bound) : Json();
+      flips.single_operator_bound ? json_number(*flips.single_operator_bound) : Json();
   out["exp"] = tables::exp_text(prediction.exp_bounded);
   return out;
 }

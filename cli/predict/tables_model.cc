@@ -139,11 +139,12 @@ Table flips(const Prediction& prediction) {
       "logits: a random output matrix, scaled so that the largest of {} logits is {}, the median "
       "there; the drift is that of one token of a random decoder",
       margins.vocabulary, short_text(margins.top_logit)));
-  if (flips.has_single_operator_bound) {
+  if (flips.single_operator_bound) {
     table.notes.push_back(fmt::format(
-        "the output matrix alone, on one hidden state: two logits move by at most {} (running "
-        "bound), so a larger margin cannot flip by that operator",
-        figure_text(flips.single_operator_bound)));
+        "the output matrix alone, both kernels on one hidden state: the difference of two logits "
+        "moves by at most {} before it is rounded (running bound): a larger margin cannot flip by "
+        "that operator",
+        figure_text(*flips.single_operator_bound)));
   }
   return table;
 }

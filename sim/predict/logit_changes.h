@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sim/engine/columns.h"
+#include "sim/linear.h"
 #include "sim/predict/flips.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
@@ -34,5 +36,22 @@ struct LogitOptions {
 [[nodiscard]] Result<std::vector<LogitChange>> logit_changes(const LogitOptions& options,
                                                              std::span<const float> on,
                                                              std::span<const float> off);
+
+/// The output matrix alone, on one and the same hidden state under two linear kernels: the most
+/// that the difference of two logits can move before it is rounded to storage, from the running
+/// bounds of both kernels' sums, largest over `pairs` pairs of tokens. Nothing where a bound is not
+/// known for a kernel's matrix unit. Errors of plan_linear() and fill_random_weights().
+struct SingleOperator {
+  const LinearKernel* on = nullptr;
+  const LinearKernel* off = nullptr;
+  std::int64_t on_rows = 1;  ///< rows of the launch
+  std::int64_t off_rows = 1;
+  std::int64_t outputs = 1;  ///< of the whole output matrix
+  std::int64_t multiprocessors = 1;
+  std::int64_t pairs = 1;
+};
+[[nodiscard]] Result<std::optional<double>> single_operator_bound(const LogitOptions& options,
+                                                                  const SingleOperator& matrix,
+                                                                  std::span<const float> state);
 
 }  // namespace kvsim

@@ -17,11 +17,15 @@ namespace {
 // Margins, in logits, at which the chance of a flip is told.
 constexpr std::array margins_told{0.01, 0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0};
 
+// Pairs of tokens for which the output matrix's running bound is taken.
+constexpr std::int64_t bounded_pairs = 32;
+
 /// Shares of the work that the parts have, as measured on the default shape.
 constexpr double share_before_drift = 0.35;
 constexpr double share_of_drift = 0.6;
 
-Result<FlipReport> flip_report(const PredictionOptions& options, const DecoderReport& drift) {
+Result<FlipReport> flip_report(const PredictionOptions& options, const KernelChoice& kernels,
+                               const DecoderReport& drift) {
   FlipReport report;
   report.logit_deviation = logit_deviation(options.margins.top_logit, options.margins.vocabulary);
   LogitOptions logits;
@@ -42,6 +46,17 @@ Result<FlipReport> flip_report(const PredictionOptions& options, const DecoderRe
   }
   report.per_thousand = flips_per_thousand(*changes, options.margins.bins, plain);
   report.rounded_per_thousand = flips_per_thousand(*changes, options.margins.bins, rounded);
+  const std::int64_t tokens = options.prefix + 1;
+  const SingleOperator matrix{&kernels.linear(1),
+                              &kernels.linear(tokens),
+                              1,
+                              tokens,
+                              options.decoder.vocabulary,
+                              kernels.multiprocessors,
+                              std::min(options.trials, bounded_pairs)};
+  const auto bound = single_operator_bound(logits, matrix, drift.off_state);
+  if (!bound) return bound.error();
+  report.single_operator_bound = *bound;
   return report;
 }
 
@@ -123,7 +138,7 @@ Result<Prediction> predict(const PredictionOptions& options) {
   auto drift = run_decoder(decoder);
   if (!drift) return drift.error();
   prediction.drift = std::move(*drift);
-  auto flips = flip_report(options, prediction.drift);
+  auto flips = flip_report(options, *kernels, prediction.drift);
   if (!flips) return flips.error();
   prediction.flips = std::move(*flips);
   prediction.tolerances = make_tolerances(prediction);

@@ -70,10 +70,11 @@ struct FlipReport {
   std::vector<FlipRate> rounded_rates;  ///< logits rounded to storage first
   Proportion per_thousand;              ///< expected flips among 1,000 tokens
   Proportion rounded_per_thousand;
-  /// One operator alone: the output matrix, on one and the same hidden state. Two logits move by at
-  /// most this, whatever the kernels' order; a token with a larger margin cannot flip by it.
-  double single_operator_bound = 0;
-  bool has_single_operator_bound = false;
+  /// One operator alone: the output matrix on one and the same hidden state, with cache-on's kernel
+  /// and with cache-off's. The difference of two logits moves by at most this before it is rounded
+  /// to storage, so a larger margin cannot flip by it.
+  /// Nothing where no bound is known for a kernel's matrix unit.
+  std::optional<double> single_operator_bound;
 };
 
 /// A tolerance for one comparison.

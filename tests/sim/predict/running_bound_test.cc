@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/predict/running_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "sim/inputs.h"
+#include "sim/sum.h"
+#include "softfloat/arithmetic.h"
+#include "softfloat/formats.h"
+#include "softfloat/host.h"
+
+namespace kvsim {
+namespace {
+
+struct Products {
+  std::vector<softfloat::Bits> a;
+  std::vector<softfloat::Bits> b;
+  std::vector<double> left;
+  std::vector<double> right;
+  long double sum = 0;  // of products of 22 bits: exact in 64 bits for these few terms
+};
+
+Products make_products(std::int64_t terms, std::uint64_t seed, bool one_sign) {
+  Products products;
+  for (std::int64_t i = 0; i < terms; ++i) {
+    const auto code = [&](std::uint64_t stream) {
+      double value = normal(seed, stream, static_cast<std::uint64_t>(i));
+      if (one_sign) value = std::abs(value);
+      return softfloat::convert(softfloat::binary16, softfloat::binary64,
+                                softfloat::from_double(value))
+          .bits;
+    };
+    products.a.push_back(code(0));
+    products.b.push_back(code(1));
+    products.left.push_back(softfloat::to_double(softfloat::binary16, products.a.back()));
+    products.right.push_back(softfloat::to_double(softfloat::binary16, products.b.back()));
+    products.sum += products.left.back() * products.right.back();
+  }
+  return products;
+}
+
+// Every error is within its bound, and where the unit truncates sums of one sign the bound is not
+// far away.
+TEST(RunningBound, HoldsForOrdersAndUnits) {
+  for (const char* text :
+       {"sequential", "pairwise", "lanes(32,1,join=butterfly)", "blocks(64)", "exact",
+        "mma(h100.wgmma.f16.f32)", "mma(a100.mma.f16.f32)", "mma(v100.mma.f16.f32)",
+        "blocks(128)/mma(h100.wgmma.f16.f32)", "split(4,multiple=64)/mma(a100.mma.f16.f32)",
+        "split(4,partials=bf16,running=bf16)/mma(b200.tcgen05.f16.f32)"}) {
+    const Order order = parse_order(text).value();
+    const SumTree tree = build_sum_tree(order, 1000).value();
+    double closest = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const Products products = make_products(1000, seed, seed % 2 == 1);
+      const double computed = softfloat::to_double(
+          softfloat::binary32, sum_products(order, Product::rounded, softfloat::binary16,
+                                            softfloat::binary32, products.a, products.b)
+                                   .bits);
+      const auto error = static_cast<double>(std::abs(computed - products.sum));
+      const std::optional<double> bound = running_bound(
+          tree, softfloat::binary16, softfloat::binary32, products.left, products.right);
+      ASSERT_TRUE(bound) << text;
+      EXPECT_LE(error, *bound) << text << ' ' << seed;
+      closest = std::max(closest, error / *bound);
+    }
+    EXPECT_GT(closest, 0.01) << text;
+  }
+}
+
+TEST(RunningBound, ByHand) {
+  // 1 + 2^-30 in binary32: one rounding of 1, which may be off by 2^-24.
+  const SumTree two = build_sum_tree(parse_order("sequential").value(), 2).value();
+  const double bound = running_bound(two, softfloat::binary32, softfloat::binary32,
+                                     std::vector<double>{1, 1}, std::vector<double>{1, 0x1p-30})
+                           .value();
+  EXPECT_GE(bound, 2 * 0x1p-24);  // the first product's rounding, then the sum's
+  EXPECT_LE(bound, 2.001 * 0x1p-24 + 0x1p-50);
+}
+
+// All factors subnormal: they are aligned as if they had the smallest normal exponent.
+TEST(RunningBound, HoldsForSubnormalFactors) {
+  const Order order = parse_order("mma(h100.wgmma.f16.f32)").value();
+  const SumTree tree = build_sum_tree(order, 16).value();
+  std::vector<softfloat::Bits> codes(16, 0x0001);  // 2^-24
+  const std::vector<double> values(16, 0x1p-24);
+  codes[0] = 0x03ff;
+  std::vector<double> left = values;
+  left[0] = 1023 * 0x1p-24;
+  const double computed = softfloat::to_double(
+      softfloat::binary32,
+      sum_products(order, Product::rounded, softfloat::binary16, softfloat::binary32, codes, codes)
+          .bits);
+  const double exact = (1023.0 * 1023.0 + 15) * 0x1p-48;
+  const double bound =
+      running_bound(tree, softfloat::binary16, softfloat::binary32, left, left).value();
+  EXPECT_LE(std::abs(computed - exact), bound);
+}
+
+TEST(RunningBound, SaysWhereThereIsNone) {
+  const Order order = parse_order("mma(mi300.mfma.f16.f32)").value();
+  const SumTree tree = build_sum_tree(order, 32).value();
+  const std::vector<double> ones(32, 1.0);
+  EXPECT_FALSE(running_bound(tree, softfloat::binary16, softfloat::binary32, ones, ones));
+}
+
+}  // namespace
+}  // namespace kvsim
