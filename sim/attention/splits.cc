@@ -195,7 +195,7 @@ attention::KeyRange split_keys(const SplitPlan& plan, const AttentionShape& shap
   const std::int64_t last = ((tile + 1) * plan.tile_rows - 1) / shape.group();
   const std::int64_t before = shape.kv_len - shape.query_len;
   std::int64_t end = divide_up(shape.kv_len, plan.block_columns);
-  if (mask.causal || mask.window > 0) {
+  if (mask.causal) {
     const std::int64_t keys = std::max<std::int64_t>(0, last + 1 + before);
     end = std::min(end, divide_up(keys, plan.block_columns));
   }

@@ -44,9 +44,10 @@ std::vector<double> plain_attention(const Layer& layer) {
   for (std::int64_t head = 0; head < shape.query_heads; ++head) {
     for (std::int64_t i = 0; i < shape.query_len; ++i) {
       const float* const q = layer.q.data() + (head * shape.query_len + i) * shape.head_dim;
-      const std::int64_t last = shape.kv_len - shape.query_len + i;
+      const std::int64_t position = shape.kv_len - shape.query_len + i;
+      const std::int64_t last = mask.causal ? position : shape.kv_len - 1;
       const std::int64_t first =
-          mask.window > 0 ? std::max<std::int64_t>(0, last - mask.window + 1) : 0;
+          mask.window > 0 ? std::max<std::int64_t>(0, position - mask.window + 1) : 0;
       std::vector<double> out(dim);
       double sum = 0;
       for (std::int64_t j = first; j <= last; ++j) {
@@ -161,6 +162,17 @@ TEST(AttentionKernels, WindowsThatLeaveSplitsEmpty) {
     layer.problem.mask.window = 40;
     layer.problem.launch.cpu_threads = 5;
     if (splits_keys(name)) layer.problem.launch.splits = 4;
+    expect_attention(name, layer);
+  }
+}
+
+// Without causal masking a window hides nothing after the query, split or not.
+TEST(AttentionKernels, WindowsWithoutCausalMasking) {
+  for (const std::string_view name : names(false)) {
+    Layer layer({.query_heads = 2, .kv_heads = 1, .query_len = 300, .kv_len = 500, .head_dim = 16},
+                binary16, 9);
+    layer.problem.mask = {.causal = false, .window = 350, .soft_cap = 0};
+    if (splits_keys(name)) layer.problem.launch.splits = 3;
     expect_attention(name, layer);
   }
 }

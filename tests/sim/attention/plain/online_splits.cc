@@ -185,7 +185,7 @@ KeyRange split_range(const OnlineKernel& kernel, const Problem& p, std::int64_t 
   const std::int64_t last_query = ((tile + 1) * rows - 1) / p.group();
   const std::int64_t before = p.kv_len - p.query_len;
   std::int64_t end = ceil_div(p.kv_len, columns);
-  if (p.causal || p.window > 0) {
+  if (p.causal) {
     const std::int64_t keys = std::max<std::int64_t>(0, last_query + 1 + before);
     end = std::min(end, ceil_div(keys, columns));
   }
