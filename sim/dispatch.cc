@@ -9,6 +9,7 @@
 #include <array>
 #include <limits>
 
+#include "sim/devices.h"
 #include "softfloat/suggest.h"
 
 namespace kvsim {
@@ -39,11 +40,11 @@ constexpr std::string_view assumed_linear =
     "choice among them by the number of rows";
 
 constexpr Dispatch gpu(std::string_view name, std::string_view description,
-                       std::int64_t multiprocessors, std::span<const LinearChoice> linear,
+                       const devices::Device& device, std::span<const LinearChoice> linear,
                        std::string_view attention) {
   return {.name = name,
           .description = description,
-          .multiprocessors = multiprocessors,
+          .multiprocessors = device.multiprocessors,
           .linear = linear,
           .attention_prefill = attention,
           .attention_decode = attention,
@@ -61,8 +62,8 @@ constexpr Dispatch gpu(std::string_view name, std::string_view description,
 
 constexpr Dispatch batch_invariant() {
   Dispatch row = gpu("batch-invariant",
-                     "NVIDIA H100 with batch-invariant kernels: no split of K or of the keys", 132,
-                     invariant_linear, "h100-fa3");
+                     "NVIDIA H100 with batch-invariant kernels: no split of K or of the keys",
+                     devices::h100, invariant_linear, "h100-fa3");
   row.attention_splits = 1;
   row.norm = "batch-invariant-rms";
   row.log_softmax = "batch-invariant-log-softmax";
@@ -94,7 +95,8 @@ constexpr Dispatch cpu() {
 
 constexpr Dispatch exact() {
   Dispatch row = gpu("exact", "exact sums in linear layers, norms and attention, storage as usual",
-                     1, exact_linear, {});
+                     devices::any, exact_linear, {});
+  row.multiprocessors = 1;
   row.arithmetic = DispatchArithmetic::exact;
   row.source = "control";
   row.evidence = Evidence::documented;
@@ -110,11 +112,11 @@ constexpr Dispatch binary64() {
 }
 
 constexpr auto dispatch_rows = std::to_array<Dispatch>({
-    gpu("h100", "NVIDIA H100 SXM", 132, h100_linear, "h100-fa3"),
-    gpu("a100", "NVIDIA A100", 108, a100_linear, "a100-fa2"),
-    gpu("v100", "NVIDIA V100", 80, v100_linear, "v100-eager"),
-    gpu("b200", "NVIDIA B200", 148, b200_linear, "b200-fa4"),
-    gpu("mi300", "AMD MI300X", 304, mi300_linear, "mi300-fa2"),
+    gpu("h100", "NVIDIA H100 SXM", devices::h100, h100_linear, "h100-fa3"),
+    gpu("a100", "NVIDIA A100", devices::a100, a100_linear, "a100-fa2"),
+    gpu("v100", "NVIDIA V100", devices::v100, v100_linear, "v100-eager"),
+    gpu("b200", "NVIDIA B200", devices::b200, b200_linear, "b200-fa4"),
+    gpu("mi300", "AMD MI300X", devices::mi300, mi300_linear, "mi300-fa2"),
     cpu(),
     batch_invariant(),
     exact(),

@@ -77,7 +77,8 @@ struct LinearSplit {
 /// One row: how a linear layer is computed.
 struct LinearKernel {
   std::string_view name;              ///< "h100-gemm"
-  std::string_view device;            ///< "h100", "cpu", "any"
+  std::string_view device;            ///< device class: "H100 (sm90)", "CPU", "any"
+  std::int64_t multiprocessors = 0;   ///< of the device; 0: they decide nothing
   std::span<const LinearRule> rules;  ///< the first one that fits holds
   std::int64_t tile_rows = 128;       ///< output tile of one thread block
   std::int64_t tile_outputs = 128;

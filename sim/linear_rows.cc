@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <array>
 
+#include "sim/devices.h"
 #include "sim/linear.h"
 #include "softfloat/formats.h"
 
@@ -172,8 +173,7 @@ constexpr auto exact_rules = std::to_array<LinearRule>({
 constexpr std::string_view cutlass =
     "NVIDIA/cutlass 7107b0553: serial main loop over K tiles; parallel split-K adds partial sums "
     "0, 1, … in the accumulator's type; serial split-K rounds to the output's type each time. "
-    "Which "
-    "kernel a library picks for a shape is not published";
+    "Which kernel a library picks for a shape is not published";
 constexpr std::string_view unpublished =
     "cuBLAS publishes neither its kernels for one row nor their order: one warp for an output is "
     "the common form";
@@ -189,26 +189,25 @@ constexpr std::string_view torch =
 
 constexpr std::string_view rounded_partials =
     "cuBLASLt documentation: reduction scheme OUTPUT_TYPE rounds the partial sums of a split-K; "
-    "what "
-    "PyTorch's allow_fp16_reduced_precision_reduction permits";
+    "what PyTorch's allow_fp16_reduced_precision_reduction permits";
 constexpr std::string_view tf32 =
     "matrix products of float32 on tensor cores: PyTorch's allow_tf32; operands are truncated by "
-    "the "
-    "instruction";
+    "the instruction";
 
 /// One chain over all of K.
-constexpr LinearKernel gemm(std::string_view name, std::string_view device,
+constexpr LinearKernel gemm(std::string_view name, const devices::Device& device,
                             std::span<const LinearRule> rules, std::string_view source = cutlass) {
   LinearKernel row;
   row.name = name;
-  row.device = device;
+  row.device = device.device_class;
+  row.multiprocessors = device.multiprocessors;
   row.rules = rules;
   row.source = source;
   return row;
 }
 
 /// The same, with K split so that the multiprocessors are busy.
-constexpr LinearKernel split_gemm(std::string_view name, std::string_view device,
+constexpr LinearKernel split_gemm(std::string_view name, const devices::Device& device,
                                   std::span<const LinearRule> rules, SplitReduction reduction,
                                   std::string_view source = cutlass) {
   LinearKernel row = gemm(name, device, rules, source);
@@ -218,7 +217,7 @@ constexpr LinearKernel split_gemm(std::string_view name, std::string_view device
   return row;
 }
 
-constexpr LinearKernel batch_invariant(std::string_view name, std::string_view device,
+constexpr LinearKernel batch_invariant(std::string_view name, const devices::Device& device,
                                        std::span<const LinearRule> rules) {
   LinearKernel row = gemm(name, device, rules, persistent);
   row.evidence = Evidence::inferred;
@@ -231,47 +230,47 @@ constexpr LinearKernel with_evidence(LinearKernel row, Evidence evidence) {
 }
 
 constexpr auto kernels = std::to_array<LinearKernel>({
-    gemm("v100-gemm", "v100", v100_rules),
-    split_gemm("v100-splitk", "v100", v100_rules, SplitReduction::parallel),
-    split_gemm("v100-splitk-serial", "v100", v100_rules, SplitReduction::serial),
-    gemm("v100-gemv", "v100", warp_rules, unpublished),
-    gemm("a100-gemm", "a100", a100_rules),
-    split_gemm("a100-splitk", "a100", a100_rules, SplitReduction::parallel),
-    split_gemm("a100-splitk-serial", "a100", a100_rules, SplitReduction::serial),
-    split_gemm("a100-splitk-rounded", "a100", a100_rules, SplitReduction::rounded,
+    gemm("v100-gemm", devices::v100, v100_rules),
+    split_gemm("v100-splitk", devices::v100, v100_rules, SplitReduction::parallel),
+    split_gemm("v100-splitk-serial", devices::v100, v100_rules, SplitReduction::serial),
+    gemm("v100-gemv", devices::v100, warp_rules, unpublished),
+    gemm("a100-gemm", devices::a100, a100_rules),
+    split_gemm("a100-splitk", devices::a100, a100_rules, SplitReduction::parallel),
+    split_gemm("a100-splitk-serial", devices::a100, a100_rules, SplitReduction::serial),
+    split_gemm("a100-splitk-rounded", devices::a100, a100_rules, SplitReduction::rounded,
                rounded_partials),
-    gemm("a100-gemv", "a100", warp_rules, unpublished),
-    gemm("a100-gemm-tf32", "a100", a100_tf32_rules, tf32),
-    gemm("a100-gemm-f16-sums", "a100", a100_half_rules),
-    batch_invariant("a100-batch-invariant", "a100", a100_rules),
-    gemm("h100-gemm", "h100", h100_rules),
-    split_gemm("h100-splitk", "h100", h100_rules, SplitReduction::parallel),
-    split_gemm("h100-splitk-serial", "h100", h100_rules, SplitReduction::serial),
-    split_gemm("h100-splitk-rounded", "h100", h100_rules, SplitReduction::rounded,
+    gemm("a100-gemv", devices::a100, warp_rules, unpublished),
+    gemm("a100-gemm-tf32", devices::a100, a100_tf32_rules, tf32),
+    gemm("a100-gemm-f16-sums", devices::a100, a100_half_rules),
+    batch_invariant("a100-batch-invariant", devices::a100, a100_rules),
+    gemm("h100-gemm", devices::h100, h100_rules),
+    split_gemm("h100-splitk", devices::h100, h100_rules, SplitReduction::parallel),
+    split_gemm("h100-splitk-serial", devices::h100, h100_rules, SplitReduction::serial),
+    split_gemm("h100-splitk-rounded", devices::h100, h100_rules, SplitReduction::rounded,
                rounded_partials),
-    gemm("h100-gemv", "h100", warp_rules, unpublished),
-    gemm("h100-gemm-tf32", "h100", h100_tf32_rules, tf32),
-    gemm("h100-gemm-f16-sums", "h100", h100_half_rules),
-    batch_invariant("h100-batch-invariant", "h100", h100_rules),
-    gemm("h100-fp8", "h100", h100_fp8_rules),
-    gemm("h100-fp8-promoted", "h100", h100_fp8_promoted_rules,
+    gemm("h100-gemv", devices::h100, warp_rules, unpublished),
+    gemm("h100-gemm-tf32", devices::h100, h100_tf32_rules, tf32),
+    gemm("h100-gemm-f16-sums", devices::h100, h100_half_rules),
+    batch_invariant("h100-batch-invariant", devices::h100, h100_rules),
+    gemm("h100-fp8", devices::h100, h100_fp8_rules),
+    gemm("h100-fp8-promoted", devices::h100, h100_fp8_promoted_rules,
          "DeepSeek-V3 technical report (arXiv:2412.19437), section 3.3.2: partial sums of the "
          "tensor cores are added in FP32 every 128 terms; as DeepGEMM does"),
-    gemm("b200-gemm", "b200", b200_rules),
-    split_gemm("b200-splitk", "b200", b200_rules, SplitReduction::parallel),
-    split_gemm("b200-splitk-serial", "b200", b200_rules, SplitReduction::serial),
-    gemm("b200-gemv", "b200", warp_rules, unpublished),
-    batch_invariant("b200-batch-invariant", "b200", b200_rules),
-    gemm("b200-fp8", "b200", b200_fp8_rules),
-    gemm("mi300-gemm", "mi300", mi300_rules, amd),
-    split_gemm("mi300-splitk", "mi300", mi300_rules, SplitReduction::parallel, amd),
-    gemm("mi300-gemv", "mi300", wavefront_rules, amd),
-    gemm("mi300-fp8", "mi300", mi300_fp8_rules, amd),
-    with_evidence(gemm("torch-cpu-linear", "cpu", torch_rules, torch), Evidence::measured),
-    with_evidence(gemm("control-sequential", "any", plain_rules,
+    gemm("b200-gemm", devices::b200, b200_rules),
+    split_gemm("b200-splitk", devices::b200, b200_rules, SplitReduction::parallel),
+    split_gemm("b200-splitk-serial", devices::b200, b200_rules, SplitReduction::serial),
+    gemm("b200-gemv", devices::b200, warp_rules, unpublished),
+    batch_invariant("b200-batch-invariant", devices::b200, b200_rules),
+    gemm("b200-fp8", devices::b200, b200_fp8_rules),
+    gemm("mi300-gemm", devices::mi300, mi300_rules, amd),
+    split_gemm("mi300-splitk", devices::mi300, mi300_rules, SplitReduction::parallel, amd),
+    gemm("mi300-gemv", devices::mi300, wavefront_rules, amd),
+    gemm("mi300-fp8", devices::mi300, mi300_fp8_rules, amd),
+    with_evidence(gemm("torch-cpu-linear", devices::cpu, torch_rules, torch), Evidence::measured),
+    with_evidence(gemm("control-sequential", devices::any, plain_rules,
                        "control: one fused multiply-add per term in binary32"),
                   Evidence::documented),
-    with_evidence(gemm("control-exact", "any", exact_rules,
+    with_evidence(gemm("control-exact", devices::any, exact_rules,
                        "control: the exact sum rounded once to binary32"),
                   Evidence::documented),
 });

@@ -4,6 +4,7 @@
 
 #include "cli/kernels/entry.h"
 #include "sim/attention/kernel.h"
+#include "sim/devices.h"
 #include "sim/dispatch.h"
 #include "sim/exp_models.h"
 #include "sim/units/matrix_unit.h"
@@ -17,7 +18,7 @@ std::vector<KernelEntry> exp_entries() {
                                 {"bounded", yes_or_no(row.bounded)}};
     entries.push_back({std::string(row.name),
                        {},
-                       "any",
+                       devices::any.device_class,
                        row.source,
                        row.date,
                        row.evidence,
@@ -36,7 +37,8 @@ std::vector<KernelEntry> dispatch_entries() {
     }
     // A dispatch is for the device of its attention kernel; controls have none.
     const AttentionKernel* attention = find_attention_kernel(row.attention_decode);
-    const std::string_view device = attention == nullptr ? "any" : attention->device;
+    const std::string_view device =
+        attention == nullptr ? devices::any.device_class : attention->device;
     entries.push_back({std::string(row.name),
                        {},
                        device,
@@ -56,7 +58,7 @@ std::vector<KernelEntry> unit_entries() {
                                 {"instruction", std::string(row.instruction)}};
     entries.push_back({std::string(row.name),
                        {},
-                       row.name.substr(0, row.name.find('.')),
+                       devices::class_of(row.name.substr(0, row.name.find('.'))),
                        row.source,
                        {},
                        row.evidence,

@@ -18,8 +18,10 @@
 namespace kvsim {
 namespace {
 
-std::string lower(std::string_view text) {
+/// Without blanks and capital letters.
+std::string folded(std::string_view text) {
   std::string out(text);
+  std::erase(out, ' ');
   for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return out;
 }
@@ -41,7 +43,9 @@ Error unknown_name(std::string_view name, const KernelFilter& filter,
 
 Error unknown_device(std::string_view device, const std::vector<KernelEntry>& entries) {
   std::vector<std::string> devices;
-  for (const KernelEntry& entry : entries) devices.push_back(lower(entry.device));
+  for (const KernelEntry& entry : entries) {
+    devices.push_back(folded(entry.device.substr(0, entry.device.find('('))));
+  }
   std::ranges::sort(devices);
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   const std::vector<std::string_view> names(devices.begin(), devices.end());
@@ -118,10 +122,10 @@ Result<Report> kernels_report(const KernelFilter& filter) {
     });
   }
   if (filter.device) {
-    const std::string device = lower(*filter.device);
+    const std::string device = folded(*filter.device);
     std::vector<KernelEntry> found;
     std::ranges::copy_if(entries, std::back_inserter(found), [&](const KernelEntry& entry) {
-      return !device.empty() && lower(entry.device).find(device) != std::string::npos;
+      return !device.empty() && folded(entry.device).find(device) != std::string::npos;
     });
     if (found.empty()) return unknown_device(*filter.device, entries);
     entries = std::move(found);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -14,7 +15,6 @@
 #include "cli/printable.h"
 #include "cli/replay/operators.h"
 #include "cli/replay/settings.h"
-#include "sim/dispatch.h"
 #include "sim/engine/columns.h"
 #include "sim/engine/matrix.h"
 #include "softfloat/arithmetic.h"
@@ -118,20 +118,6 @@ Result<std::vector<float>> run_order(const LinearTensors& tensors, const Order& 
   return out;
 }
 
-/// Multiprocessors of a kernel's device, which decide whether it splits; 1 where no dispatch has
-/// the kernel.
-std::int64_t device_multiprocessors(const LinearKernel& kernel) {
-  for (const Dispatch& row : dispatches()) {
-    for (const LinearChoice& choice : row.linear) {
-      if (choice.kernel == kernel.name) return row.multiprocessors;
-    }
-  }
-  for (const Dispatch& row : dispatches()) {
-    if (row.name == kernel.device) return row.multiprocessors;
-  }
-  return 1;
-}
-
 struct KernelRun {
   std::vector<float> values;
   LinearPlan plan;
@@ -202,9 +188,10 @@ std::optional<Error> add_kernels(const ParsedOptions& options, const LinearTenso
   const Result<std::int64_t> multiprocessors =
       integer_option(options, "--multiprocessors", 0, 0, 4096);
   if (!multiprocessors) return multiprocessors.error();
+  constexpr std::int64_t one = 1;  // where they decide nothing
   for (const LinearKernel* kernel : kernels) {
     const std::int64_t on =
-        *multiprocessors != 0 ? *multiprocessors : device_multiprocessors(*kernel);
+        *multiprocessors != 0 ? *multiprocessors : std::max(kernel->multiprocessors, one);
     const Result<KernelRun> run = run_kernel(tensors, *kernel, on, engine);
     if (!run) {
       return Error{run.error().kind,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sim/attention/kernel.h"
+#include "sim/devices.h"
 
 /// The tables of rows, one file for each family; to add a kernel is to add a row.
 namespace kvsim::attention {
@@ -21,18 +22,18 @@ namespace kvsim::attention {
 /// When the sources were read.
 inline constexpr std::string_view snapshot = "2026-08";
 
-inline constexpr std::string_view volta = "V100 (sm70)";
-inline constexpr std::string_view ampere = "A100 (sm80)";
-inline constexpr std::string_view hopper = "H100 (sm90)";
-inline constexpr std::string_view blackwell = "B200 (sm100)";
-inline constexpr std::string_view mi300 = "MI300X (gfx942)";
-inline constexpr std::string_view cpu = "CPU";
-inline constexpr std::string_view any = "any";
+inline constexpr std::string_view volta = devices::v100.device_class;
+inline constexpr std::string_view ampere = devices::a100.device_class;
+inline constexpr std::string_view hopper = devices::h100.device_class;
+inline constexpr std::string_view blackwell = devices::b200.device_class;
+inline constexpr std::string_view mi300 = devices::mi300.device_class;
+inline constexpr std::string_view cpu = devices::cpu.device_class;
+inline constexpr std::string_view any = devices::any.device_class;
 
-inline constexpr std::int64_t volta_multiprocessors = 80;
-inline constexpr std::int64_t ampere_multiprocessors = 108;
-inline constexpr std::int64_t hopper_multiprocessors = 132;
-inline constexpr std::int64_t blackwell_multiprocessors = 148;
-inline constexpr std::int64_t mi300_multiprocessors = 304;
+inline constexpr std::int64_t volta_multiprocessors = devices::v100.multiprocessors;
+inline constexpr std::int64_t ampere_multiprocessors = devices::a100.multiprocessors;
+inline constexpr std::int64_t hopper_multiprocessors = devices::h100.multiprocessors;
+inline constexpr std::int64_t blackwell_multiprocessors = devices::b200.multiprocessors;
+inline constexpr std::int64_t mi300_multiprocessors = devices::mi300.multiprocessors;
 
 }  // namespace kvsim::attention
