@@ -2,7 +2,9 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,8 +15,11 @@
 namespace kvsim::attention {
 namespace {
 
+// So large that no real size reaches them, and so small that no product of sizes overflows.
 constexpr std::int64_t largest_size = std::int64_t{1} << 40;
 constexpr std::int64_t most_numbers = std::int64_t{1} << 40;  // of q, k or v
+constexpr std::int64_t most_sequences = std::int64_t{1} << 20;
+constexpr std::int64_t most_multiprocessors = std::int64_t{1} << 16;
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
@@ -28,18 +33,29 @@ std::string_view name_of(const softfloat::Format& format) {
 struct NamedSize {
   std::string_view name;
   std::int64_t value;
+  std::int64_t most = largest_size;
 };
 
-Result<bool> check_shape(const AttentionShape& shape) {
-  for (const NamedSize& size : {NamedSize{"query_heads", shape.query_heads},
-                                {"kv_heads", shape.kv_heads},
-                                {"query_len", shape.query_len},
-                                {"kv_len", shape.kv_len},
-                                {"head_dim", shape.head_dim}}) {
-    if (size.value < 1 || size.value > largest_size) {
-      return usage(fmt::format("{} {}: must be 1 or more", size.name, size.value));
+/// Whether every size is at least `least` and at most its own limit.
+Result<bool> check_sizes(std::span<const NamedSize> sizes, std::int64_t least) {
+  for (const NamedSize& size : sizes) {
+    if (size.value < least) {
+      return usage(fmt::format("{} {}: must be {} or more", size.name, size.value, least));
+    }
+    if (size.value > size.most) {
+      return usage(fmt::format("{} {}: must be {} or less", size.name, size.value, size.most));
     }
   }
+  return true;
+}
+
+Result<bool> check_shape(const AttentionShape& shape) {
+  const std::array sizes{NamedSize{"query_heads", shape.query_heads},
+                         NamedSize{"kv_heads", shape.kv_heads},
+                         NamedSize{"query_len", shape.query_len}, NamedSize{"kv_len", shape.kv_len},
+                         NamedSize{"head_dim", shape.head_dim}};
+  const Result<bool> checked = check_sizes(sizes, 1);
+  if (!checked) return checked;
   if (shape.query_heads % shape.kv_heads != 0) {
     return usage(fmt::format("{} query heads: must be a multiple of the {} K/V heads",
                              shape.query_heads, shape.kv_heads));
@@ -51,25 +67,34 @@ Result<bool> check_shape(const AttentionShape& shape) {
                                length, shape.head_dim));
     }
   }
+  if (shape.group() > most_working_numbers / shape.kv_len) {
+    return usage(
+        fmt::format("{} keys for {} query heads of one K/V head: at most {} scores are "
+                    "accepted",
+                    shape.kv_len, shape.group(), most_working_numbers));
+  }
   return true;
 }
 
 Result<bool> check_launch(const AttentionKernel& kernel, const AttentionProblem& problem) {
   const AttentionLaunch& launch = problem.launch;
-  for (const NamedSize& size : {NamedSize{"batch", launch.batch},
-                                {"cpu_threads", launch.cpu_threads},
-                                {"page_size", launch.page_size}}) {
-    if (size.value < 1 || size.value > largest_size) {
-      return usage(fmt::format("{} {}: must be 1 or more", size.name, size.value));
-    }
+  const std::array positive{NamedSize{"batch", launch.batch, most_sequences},
+                            NamedSize{"cpu_threads", launch.cpu_threads},
+                            NamedSize{"page_size", launch.page_size}};
+  const std::array not_negative{
+      NamedSize{"multiprocessors", launch.multiprocessors, most_multiprocessors},
+      NamedSize{"splits", launch.splits}, NamedSize{"split_size", launch.split_size},
+      NamedSize{"longest_kv_len", launch.longest_kv_len}};
+  Result<bool> checked = check_sizes(positive, 1);
+  if (checked) checked = check_sizes(not_negative, 0);
+  if (!checked) return checked;
+  if (launch.kv_lens.size() > static_cast<std::size_t>(launch.batch)) {
+    return usage(fmt::format("{} kv_lens in a launch of {} sequences: at most one for each",
+                             launch.kv_lens.size(), launch.batch));
   }
-  for (const NamedSize& size : {NamedSize{"multiprocessors", launch.multiprocessors},
-                                {"splits", launch.splits},
-                                {"split_size", launch.split_size},
-                                {"longest_kv_len", launch.longest_kv_len}}) {
-    if (size.value < 0 || size.value > largest_size) {
-      return usage(fmt::format("{} {}: must be 0 or more", size.name, size.value));
-    }
+  for (const std::int64_t length : launch.kv_lens) {
+    checked = check_sizes(std::array{NamedSize{"a length of kv_lens", length}}, 1);
+    if (!checked) return checked;
   }
   if (launch.longest_kv_len != 0 && launch.longest_kv_len < problem.shape.kv_len) {
     return usage(fmt::format("longest_kv_len {}: must be 0 or at least kv_len, {}",
@@ -86,9 +111,8 @@ Result<bool> check_launch(const AttentionKernel& kernel, const AttentionProblem&
 }
 
 Result<bool> check_mask(const AttentionMask& mask) {
-  if (mask.window < 0) {
-    return usage(fmt::format("window {}: must be 0 or more", mask.window));
-  }
+  const Result<bool> checked = check_sizes(std::array{NamedSize{"window", mask.window}}, 0);
+  if (!checked) return checked;
   if (!(mask.soft_cap >= 0) || std::isinf(mask.soft_cap)) {
     return usage(fmt::format("soft cap {}: must be finite and 0 or more", mask.soft_cap));
   }

@@ -15,6 +15,10 @@ namespace kvsim::attention {
 
 inline constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
 
+/// Numbers that a family may keep beside q, k, v and the outputs: scores of one query of the heads
+/// that share a K/V head, outputs of all splits. 16 GiB.
+inline constexpr std::int64_t most_working_numbers = std::int64_t{1} << 32;
+
 /// A checked problem on its way through a family.
 struct Run {
   const AttentionKernel& kernel;

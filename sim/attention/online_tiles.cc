@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "sim/attention/online_tiles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -168,6 +170,11 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   const std::size_t outputs = result.out.size();
   const std::size_t rows = result.lse.size();
   const bool merges = plan.splits > 1;
+  if (merges && static_cast<std::int64_t>(outputs) > most_working_numbers / splits) {
+    return Error{ErrorKind::usage,
+                 fmt::format("{} outputs of {} splits: at most {} numbers are accepted", outputs,
+                             splits, most_working_numbers)};
+  }
   std::vector<float> split_outputs(merges ? outputs * index(splits) : 0);
   std::vector<float> split_log_sums(merges ? rows * index(splits) : 0, no_score);
   Result<bool> done = run_tasks(

@@ -38,8 +38,8 @@ struct AttentionResult {
 /// docs/attention.md. Threads split heads and queries.
 ///
 /// Errors (usage): a size below 1, heads that do not divide, a storage format that the kernel has
-/// not, a head_dim beyond its tiles, a mask or launch that it cannot do; (unavailable) a SIMD level
-/// that this CPU lacks.
+/// not, a head_dim beyond its tiles, a mask or launch that it cannot do, scores or split outputs of
+/// more than 2^32 numbers; (unavailable) a SIMD level that this CPU lacks.
 [[nodiscard]] Result<AttentionResult> run_attention(const AttentionKernel& kernel,
                                                     const AttentionProblem& problem,
                                                     const AttentionOptions& options = {});

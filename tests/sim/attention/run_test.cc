@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -57,6 +59,26 @@ TEST(RunAttention, RefusesWhatCannotBe) {
   bad = good;
   bad.mask.window = -1;
   EXPECT_EQ(error_of("float32", bad), "window -1: must be 0 or more");
+  bad = good;
+  bad.mask.window = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(error_of("float32", bad), "window 9223372036854775807: must be 1099511627776 or less");
+  bad = good;
+  bad.launch.batch = std::int64_t{1} << 40;
+  EXPECT_EQ(error_of("float32", bad), "batch 1099511627776: must be 1048576 or less");
+  bad = good;
+  bad.launch.batch = 2;
+  const std::vector<std::int64_t> lengths{5, 0};
+  bad.launch.kv_lens = lengths;
+  EXPECT_EQ(error_of("float32", bad), "a length of kv_lens 0: must be 1 or more");
+  bad.launch.batch = 1;
+  EXPECT_EQ(error_of("float32", bad), "2 kv_lens in a launch of 1 sequences: at most one for each");
+  bad = good;
+  bad.shape.query_heads = std::int64_t{1} << 20;
+  bad.shape.kv_heads = 1;
+  bad.shape.kv_len = std::int64_t{1} << 20;
+  EXPECT_EQ(error_of("float32", bad),
+            "1048576 keys for 1048576 query heads of one K/V head: at most 4294967296 scores are "
+            "accepted");
   bad = good;
   bad.mask.soft_cap = NAN;
   EXPECT_EQ(error_of("float32", bad), "soft cap nan: must be finite and 0 or more");
