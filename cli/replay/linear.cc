@@ -199,7 +199,7 @@ std::optional<Error> add_kernels(const ParsedOptions& options, const LinearTenso
     }
     ReplayOutput output;
     output.name = kernel->name;
-    output.evidence = run->plan.rule->evidence;
+    output.evidence = std::max(kernel->evidence, run->plan.rule->evidence);  // the weaker one
     output.format = run->plan.output;
     output.bytes = encode_values(output.format, run->values);
     output.choices["splits"] = run->plan.splits;
