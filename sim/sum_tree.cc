@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "sim/order_walk.h"
-#include "sim/sha256.h"
 #include "sim/units/matrix_unit.h"
 #include "softfloat/formats.h"
+#include "softfloat/sha256.h"
 
 namespace kvsim {
 namespace {

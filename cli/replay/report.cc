@@ -10,8 +10,8 @@
 
 #include "cli/printable.h"
 #include "cli/replay/report_text.h"
-#include "sim/sha256.h"
 #include "softfloat/formats.h"
+#include "softfloat/sha256.h"
 #include "softfloat/text.h"
 
 namespace kvsim {

@@ -11,8 +11,8 @@
 #include "sim/compare.h"
 #include "sim/linear.h"
 #include "sim/random_weights.h"
-#include "sim/sha256.h"
 #include "softfloat/formats.h"
+#include "softfloat/sha256.h"
 
 namespace kvsim {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "sim/philox.h"
-#include "sim/sha256.h"
 #include "sim/units/dot.h"
+#include "softfloat/sha256.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -9,7 +9,7 @@
 namespace kvsim {
 
 /// SHA-256 (FIPS 180-4) of bytes, as 64 hexadecimal digits in lower case: what `sha256sum` prints.
-/// Results are compared by it; it protects nothing.
+/// Results and files are told apart by it; it protects nothing.
 [[nodiscard]] std::string sha256(std::span<const std::byte> bytes);
 
 }  // namespace kvsim

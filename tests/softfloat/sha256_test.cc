@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "sim/sha256.h"
+#include "softfloat/sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "sim/sha256.h"
-
-#include <fmt/format.h>
+#include "softfloat/sha256.h"
 
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace kvsim {
 namespace {
@@ -67,21 +66,30 @@ void take_block(State& state, const Block& block) {
 std::string sha256(std::span<const std::byte> bytes) {
   State state = initial_state;
   Block block{};
-  std::size_t used = 0;
-  const auto put = [&](std::uint8_t byte) {
-    block[used++] = byte;
-    if (used < block.size()) return;
-    take_block(state, block);
-    used = 0;
-  };
-  for (const std::byte byte : bytes) put(std::to_integer<std::uint8_t>(byte));
-  // 5.1.1: a one bit, zeros, and the length in bits.
-  put(0x80);
-  while (used != 56) put(0);
   const std::uint64_t length = std::uint64_t{bytes.size()} * 8;
-  for (int shift = 56; shift >= 0; shift -= 8) put(static_cast<std::uint8_t>(length >> shift));
+  while (bytes.size() >= block.size()) {
+    std::memcpy(block.data(), bytes.data(), block.size());
+    take_block(state, block);
+    bytes = bytes.subspan(block.size());
+  }
+  // 5.1.1: a one bit, zeros, and the length in bits at the end of a block.
+  block.fill(0);
+  if (!bytes.empty()) std::memcpy(block.data(), bytes.data(), bytes.size());
+  block[bytes.size()] = 0x80;
+  if (bytes.size() >= 56) {
+    take_block(state, block);
+    block.fill(0);
+  }
+  for (std::size_t i = 0; i < 8; ++i) {
+    block[56 + i] = static_cast<std::uint8_t>(length >> (56 - 8 * i));
+  }
+  take_block(state, block);
   std::string out;
-  for (const std::uint32_t word : state) out += fmt::format("{:08x}", word);
+  for (const std::uint32_t word : state) {
+    for (int shift = 28; shift >= 0; shift -= 4) {
+      out += "0123456789abcdef"[word >> shift & 0xF];
+    }
+  }
   return out;
 }
 
