@@ -15,7 +15,8 @@ Progress::Progress(std::string command, const ParsedOptions& options)
     : command_(std::move(command)),
       is_quiet_(options.has("--quiet")),
       is_terminal_(::isatty(STDERR_FILENO) == 1),
-      next_(Clock::now() + std::chrono::seconds(options.has("--progress") ? 0 : 1)) {}
+      start_(Clock::now()),
+      next_(start_ + std::chrono::seconds(options.has("--progress") ? 0 : 1)) {}
 
 Progress::~Progress() {
   if (has_line_) write_error("\r\x1b[K");
@@ -25,9 +26,14 @@ void Progress::show(double share) {
   const Clock::time_point now = Clock::now();
   if (is_quiet_ || now < next_ || share >= 1) return;
   next_ = now + (is_terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000));
-  const std::string text = fmt::format("kvsim {}: {:.0f} %", command_, 100 * share);
+  const double passed = std::chrono::duration<double>(now - start_).count();
+  // Before a hundredth is done there is nothing to estimate from.
+  const std::string left = share < 0.01
+                               ? std::string()
+                               : fmt::format("about {:.0f} s left, ", passed * (1 - share) / share);
+  const std::string text = fmt::format("kvsim {}: {}{:.0f} %", command_, left, 100 * share);
   if (is_terminal_) {
-    write_error("\r" + text);
+    write_error("\r\x1b[K" + text);
     has_line_ = true;
   } else {
     write_error_line(text);

@@ -11,7 +11,8 @@ namespace kvsim {
 
 /// Tells on standard error how far a long command is: nothing in the first second (--progress: from
 /// the start), nothing at all under --quiet. On a terminal one line that is overwritten; elsewhere
-/// at most one whole line a second. Time decides only what is shown, never a result.
+/// at most one whole line a second. The time that is left is estimated from the share. Time decides
+/// only what is shown, never a result.
 class Progress {
  public:
   Progress(std::string command, const ParsedOptions& options);
@@ -29,6 +30,7 @@ class Progress {
   bool is_quiet_;
   bool is_terminal_;
   bool has_line_ = false;
+  Clock::time_point start_;
   Clock::time_point next_;
 };
 
