@@ -17,7 +17,7 @@ PROGRAM = sys.argv.pop(1)
 LONG = [PROGRAM, "eval", "sum", "--json", "--input", "fp32", "--a=" + ",".join(["1"] * 4000)]
 # Minutes of work.
 SLOW = [PROGRAM, "predict", "--head-dim", "64", "--gqa", "8", "--kv-len", "1024",
-        "--query-len", "1024"]
+        "--query-len", "1024", "--accumulate", "fp32"]
 
 
 def interrupt(process):
