@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/predict/linear_sample.h"
 #include "sim/predict/projections.h"
 #include "softfloat/formats.h"
 
@@ -122,6 +123,22 @@ TEST(Shapes, RanksRoundPartialSums) {
   const auto error = answer_shapes(options(one_kernel("h100-gemm")), {.ranks = {1, 3}});
   ASSERT_FALSE(error);
   EXPECT_THAT(error.error().message, HasSubstr("ranks is 3"));
+}
+
+// Neighbours of 1 in binary16 are 1 + 2^-10 and its half step is 2^-11: 1 + 3 · 2^-12 lies beyond.
+TEST(LinearOnRanks, RoundsEverySumToStorage) {
+  LinearSample sample{softfloat::binary16, 1, 2, 1, 1, {1, 1}, {1, 3 * 0x1p-12F}};
+  const KernelChoice kernels = one_kernel("control-sequential");
+  EXPECT_EQ(run_linear_on_ranks(sample, kernels, {0, 1, 1}, 2, {}).value(),
+            (std::vector<float>{1 + 0x1p-10F}));
+  sample.terms = 3;
+  sample.x = {1, 1, 1};
+  sample.w = {1, 0x1p-11F, 0x1p-11F};
+  // In turn: a tie to 1, twice. At once: 1 + 2^-10.
+  EXPECT_EQ(run_linear_on_ranks(sample, kernels, {0, 1, 1}, 3, {}).value(),
+            (std::vector<float>{1}));
+  EXPECT_EQ(run_linear_on_ranks(sample, kernels, {0, 1, 1}, 1, {}).value(),
+            (std::vector<float>{1 + 0x1p-10F}));
 }
 
 TEST(Projections, RowsAloneDifferOnlyWhereTheKernelDoes) {
