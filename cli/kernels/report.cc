@@ -29,6 +29,7 @@ std::string folded(std::string_view text) {
 Error unknown_name(std::string_view name, const KernelFilter& filter,
                    const std::vector<KernelEntry>& entries) {
   std::vector<std::string_view> names;
+  names.reserve(entries.size());
   for (const KernelEntry& entry : entries) names.push_back(entry.name);
   const std::string_view near = softfloat::nearest(name, names);
   const std::string list = fmt::format(
@@ -43,6 +44,7 @@ Error unknown_name(std::string_view name, const KernelFilter& filter,
 
 Error unknown_device(std::string_view device, const std::vector<KernelEntry>& entries) {
   std::vector<std::string> devices;
+  devices.reserve(entries.size());
   for (const KernelEntry& entry : entries) {
     devices.push_back(folded(entry.device.substr(0, entry.device.find('('))));
   }

@@ -205,12 +205,12 @@ Answer replay_answer(const Replay& replay, const std::string& path,
   if (findings.representatives.size() > 1) {
     report.tables.push_back(classes_table(replay, findings));
   }
+  const std::string wanted = expected ? printable(expected->name) : std::string();
   for (std::size_t i = 0; i < findings.expected.size(); ++i) {
     if (findings.expected[i].map.empty() || replay.shape.size() == 1) continue;
     const std::string subject = single ? std::string("the result") : replay.outputs[i].name;
-    report.tables.push_back(
-        map_table(replay, findings.expected[i].map,
-                  fmt::format("Where {} differs from {}:", subject, printable(expected->name))));
+    report.tables.push_back(map_table(replay, findings.expected[i].map,
+                                      fmt::format("Where {} differs from {}:", subject, wanted)));
   }
   for (std::size_t j = 1; j < findings.representatives.size() && !expected; ++j) {
     const auto& pair = findings.pairs[j - 1];

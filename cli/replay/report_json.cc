@@ -136,11 +136,12 @@ Json replay_result_json(const Replay& replay, const ReplayFindings& findings) {
     for (std::size_t j = i + 1; j < findings.representatives.size(); ++j, ++pair) {
       Json one = Json::object();
       one["classes"] = Json::array({class_name(i), class_name(j)});
-      if (*pair) {
-        add_comparison(one, **pair, i == 0);
+      const std::optional<MappedComparison>& compared = *pair;
+      if (compared) {
+        add_comparison(one, *compared, i == 0);
         const ReplayOutput& found = replay.outputs[findings.representatives[i]];
         const ReplayOutput& other = replay.outputs[findings.representatives[j]];
-        one["first"] = element_json(replay, (*pair)->summary.first, found.bytes, other.bytes,
+        one["first"] = element_json(replay, compared->summary.first, found.bytes, other.bytes,
                                     "other", found.format);
       } else {
         one["mismatches"] = nullptr;  // of two formats

@@ -168,9 +168,10 @@ Table classes_table(const Replay& replay, const ReplayFindings& findings) {
   for (std::size_t i = 0; i < count; ++i) {
     table.columns.push_back({class_name(i), class_name(i), "", Align::right});
     for (std::size_t j = i + 1; j < count; ++j, ++pair) {
-      cells[i][j] = *pair ? fmt::format("{} ({})", (*pair)->summary.different,
-                                        distance_text((*pair)->max_row_ulp))
-                          : std::string("other format");
+      const std::optional<MappedComparison>& compared = *pair;
+      cells[i][j] = compared ? fmt::format("{} ({})", compared->summary.different,
+                                           distance_text(compared->max_row_ulp))
+                             : std::string("other format");
       cells[j][i] = cells[i][j];
     }
   }

@@ -60,7 +60,7 @@ Result<softfloat::Format> result_format(const ParsedOptions& options,
   const auto is_stored = [](const softfloat::Format& format) {
     return format.width() == 8 || format.width() == 16 || format.width() == 32;
   };
-  const Result<softfloat::Format> format =
+  Result<softfloat::Format> format =
       format_option(options, "--round-to", is_stored(fallback) ? fallback : softfloat::binary32);
   if (!format || is_stored(*format)) return format;
   return Error{ErrorKind::usage,

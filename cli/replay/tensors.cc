@@ -116,7 +116,7 @@ Result<TensorValues> ReplayFile::values(std::string_view name, std::span<std::in
     return fail(fmt::format("{} has the shape {}; {} with every size at least 1 is accepted", name,
                             shape_text(tensor->shape), axes));
   }
-  const Format& from = *type.format;
+  const Format from = type.format.value_or(softfloat::binary32);  // is_readable() said it is there
   if (!input_ && !is_float(from)) {
     return fail(fmt::format("{} is F64; --input FORMAT to round it to is accepted", name));
   }
