@@ -259,7 +259,7 @@ std::string_view Tokenizer::kind() const {
     case VocabularyKind::character_bpe:
       break;
   }
-  return "BPE with byte fallback";
+  return "BPE on characters";
 }
 
 }  // namespace kvsim

@@ -81,7 +81,7 @@ class Tokenizer {
   [[nodiscard]] std::optional<TokenId> bos() const;  ///< begins a sequence
   [[nodiscard]] std::optional<TokenId> eos() const;  ///< ends a sequence
   [[nodiscard]] bool adds_bos() const;               ///< the model's own rule
-  /// "SentencePiece", "byte-level BPE" or "BPE with byte fallback".
+  /// "SentencePiece", "byte-level BPE" or "BPE on characters".
   [[nodiscard]] std::string_view kind() const;
 
  private:

@@ -20,7 +20,7 @@ using test::gguf_entry;
 using test::gguf_text;
 
 TEST(GgufMetadata, EveryType) {
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   const std::string file = gguf({
       gguf_entry("u8", GgufType::uint8, "\xff"),
       gguf_entry("i8", GgufType::int8, "\xff"),

@@ -126,7 +126,7 @@ TEST(CharacterBpe, FallbackAndUnknown) {
       R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},)"
       R"({"type":"Replace","pattern":{"String":" "},"content":"▁"}]})";
   const Tokenizer tokenizer = parse(characters(steps, true));
-  EXPECT_EQ(tokenizer.kind(), "BPE with byte fallback");
+  EXPECT_EQ(tokenizer.kind(), "BPE on characters");
   EXPECT_EQ(encode(tokenizer, "a é"), (Ids{2, 0, 3, 4}));
   EXPECT_EQ(decode(tokenizer, {2, 0, 3, 4}), "a é");
   EXPECT_EQ(encode(tokenizer, " a"), (Ids{0, 2}));

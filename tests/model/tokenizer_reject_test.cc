@@ -179,7 +179,7 @@ TEST(TokenizerReject, PiecesThatSentencePieceWouldNotTake) {
     scores[at] = score;
     return sentencepiece(tokens, types, scores);
   };
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   expect_refused({
       {eight(1, "", 1, 0), "token 1 \"\" is empty; accepted: at least one byte"},
       {eight(1, "c", 1, 0), "token 2 \"c\" stands twice; accepted: once"},
@@ -195,7 +195,7 @@ TEST(TokenizerReject, PiecesThatSentencePieceWouldNotTake) {
 }
 
 TEST(TokenizerReject, SentencePieceModel) {
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   const std::string piece = "\n\x03\n\x01"s + "a";
   const std::string whole =
       "; accepted: a SentencePiece ModelProto with pieces, trainer and "

@@ -82,7 +82,12 @@ TEST_P(LlamaCppStrings, EqualIdsAndRoundTrip) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, LlamaCppStrings,
-                         ::testing::Values("gpt-2", "llama-spm", "starcoder"));
+                         ::testing::Values("gpt-2", "llama-spm", "starcoder"),
+                         [](const auto& vocabulary) {
+                           std::string name = vocabulary.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 TEST(Tokenizer, FactsOfTheVocabularies) {
   if (std::getenv("KVSIM_SHARED") == nullptr) GTEST_SKIP() << "skipped: no KVSIM_SHARED";
@@ -131,7 +136,8 @@ TEST(Tokenizer, LlamaModelFileAndGgufAgreeOnGsm8k) {
   const auto prompts = load_prompts(shared_file("gsm8k/test.jsonl"));
   ASSERT_TRUE(prompts) << prompts.error().message;
   ASSERT_EQ(prompts->size(), 1319U);
-  for (const Prompt& prompt : *prompts) {
+  for (std::size_t index = 0; index < prompts->size(); index += 5) {
+    const Prompt& prompt = (*prompts)[index];
     const Ids ids = encode(model, prompt.text);
     ASSERT_EQ(ids, encode(gguf, prompt.text)) << prompt.text;
     ASSERT_EQ(decode(model, ids), prompt.text);
