@@ -38,8 +38,9 @@ std::int64_t unit_height(const MatrixUnit& unit, std::int64_t count) {
   if (count == 1) return 0;
   const std::int64_t blocks = rounded_up(count, unit.fan_in);
   if (unit.operation == UnitOperation::ftz_add_mul) {  // products in pairs, then to the sum so far
-    const std::int64_t paired = std::min<std::int64_t>(count, unit.fan_in);  // the rest are zeros
-    return std::bit_width(static_cast<std::uint64_t>(paired - 1)) + blocks - 1;
+    const auto paired =                                // the rest of a block are zeros
+        static_cast<std::uint64_t>(std::min<std::int64_t>(count, unit.fan_in));
+    return static_cast<std::int64_t>(std::bit_width(paired - 1)) + blocks - 1;
   }
   return blocks + chained;
 }

@@ -191,6 +191,8 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
     const bool base_2 =
         merge == SplitMerge::serial_states || merge == SplitMerge::base2_normalized_weights;
     const ExpFunction merge_exp = base_2 ? gpu_exp2(run) : gpu_exp_base_e(run, true);
+    // A table of ex2 does not settle CUDA's expf, which merges in base e go through.
+    result.exp_bounded = !base_2;
     parallel_for(static_cast<std::int64_t>(rows), run.options.engine.threads, [&](std::int64_t i) {
       std::vector<float> log_sums(index(splits));
       for (std::size_t s = 0; s < log_sums.size(); ++s) {
@@ -211,7 +213,7 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   }
   result.splits = plan.splits;
   result.block_columns = plan.block_columns;
-  result.exp_bounded = gpu_exp2(run).bounded();
+  result.exp_bounded |= gpu_exp2(run).bounded();
   return true;
 }
 
