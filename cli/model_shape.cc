@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "cli/model_shape.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace kvsim {
@@ -60,6 +62,11 @@ Result<DecoderShape> decoder_shape(const ModelConfig& config) {
     shape.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.hidden)));
   }
   shape.activation = activation_of(config);
+  if (config.query_pre_attn_scalar > 0 && shape.attention_scale == 0) {
+    return Error{ErrorKind::usage,
+                 fmt::format("query_pre_attn_scalar {}: 1 ÷ its root must not be 0 in binary32",
+                             config.query_pre_attn_scalar)};
+  }
   const Result<bool> check = check_shape(shape);
   if (!check) return check.error();
   return shape;

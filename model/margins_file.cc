@@ -21,8 +21,7 @@ namespace {
 constexpr std::size_t largest_file = std::size_t{1} << 28;
 constexpr std::string_view accepted =
     "accepted: an object with \"prompts\": [[[largest logit, margin], …], …], a list of margins, "
-    "or "
-    "numbers separated by blanks";
+    "or numbers separated by blanks";
 
 /// The number that all of `text` is, read without regard to the locale.
 std::optional<double> number(std::string_view text) {
@@ -128,6 +127,10 @@ std::optional<std::string> read_plain(std::string_view text, MarginList& list) {
 }
 
 std::optional<std::string> read_any(std::string_view text, MarginList& list) {
+  // The JSON parser takes a zero byte for the end and would never see what follows it.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return fmt::format("byte {} is zero; {}", zero + 1, accepted);
+  }
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) {
     return read_plain(text, list);

@@ -258,6 +258,7 @@ Result<bool> take_exp(const ParsedOptions& options, PredictionRequest& request) 
 Result<bool> check_tokens(std::string_view what, std::int64_t tokens, bool is_prefilled,
                           const DecoderShape& decoder) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 25;
+  constexpr std::int64_t most_queries = std::int64_t{1} << 27;
   constexpr double most_work = 0x1p38;
   const std::int64_t per_token = 2 * decoder.kv_heads * decoder.head_dim;
   const std::int64_t elements = per_token * tokens;
@@ -266,6 +267,12 @@ Result<bool> check_tokens(std::string_view what, std::int64_t tokens, bool is_pr
                  fmt::format("{} has {} tokens, {} elements of k and v; at most {} elements are "
                              "accepted",
                              what, tokens, elements, most_elements)};
+  }
+  if (decoder.query_heads * decoder.head_dim * tokens > most_queries) {
+    return Error{
+        ErrorKind::usage,
+        fmt::format("{} has {} tokens, {} elements of q; at most {} elements are accepted", what,
+                    tokens, decoder.query_heads * decoder.head_dim * tokens, most_queries)};
   }
   const double work = static_cast<double>(decoder.query_heads * decoder.head_dim) *
                       static_cast<double>(tokens) * static_cast<double>(tokens);

@@ -8,6 +8,7 @@
 
 #include "cli/predict/cells.h"
 #include "cli/predict/tables.h"
+#include "cli/printable.h"
 #include "softfloat/evidence.h"
 
 namespace kvsim::prediction_tables {
@@ -72,7 +73,7 @@ Table settings(const Prediction& prediction, const PredictionRequest& request) {
   if (!request.unused_fields.empty()) {
     std::string fields;
     for (const std::string& field : request.unused_fields) {
-      fields += (fields.empty() ? "" : ", ") + field;
+      fields += (fields.empty() ? "" : ", ") + printable(field);
     }
     add("not used", fields);
   }

@@ -49,6 +49,10 @@ TEST(ModelShape, KeepsWhatChangesArithmetic) {
 }
 
 TEST(ModelShape, RefusesWhatCannotBe) {
+  ModelConfig config = built_in_config("gemma-2-2b").value();
+  config.query_pre_attn_scalar = 1e300;  // 1e-150 would count as the default scale
+  EXPECT_EQ(decoder_shape(config).error().message,
+            "query_pre_attn_scalar 1e+300: 1 ÷ its root must not be 0 in binary32");
   DecoderShape shape;
   ASSERT_TRUE(check_shape(shape));
   shape.kv_heads = 5;

@@ -50,6 +50,7 @@ TEST(MarginsFile, SaysWhatIsWrong) {
   EXPECT_THAT(error("1 -2"), HasSubstr("margin -2"));
   EXPECT_THAT(error("1 inf"), HasSubstr("margin inf"));
   EXPECT_THAT(error("[1, 2"), HasSubstr("no JSON at byte"));
+  EXPECT_THAT(error(std::string_view("[1, 2]\0[3]", 10)), HasSubstr("byte 7 is zero"));
   EXPECT_THAT(error("[1, 1e999]"), HasSubstr("no JSON at byte"));
   EXPECT_THAT(error(R"({"prompts": [[[1, 2, 3]]]})"), HasSubstr("a token has 3 numbers"));
   EXPECT_THAT(error(R"({"prompts": [[[1]]]})"), HasSubstr("a token has 1 numbers"));
