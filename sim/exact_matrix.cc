@@ -15,8 +15,6 @@
 namespace kvsim {
 namespace {
 
-constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
-
 /// One element on softfloat. Operands are floats whatever their format, so their exact sum is that
 /// of binary32 operands.
 float reference_sum(const MatrixProblem& problem, std::int64_t i, std::int64_t j) {
@@ -32,7 +30,7 @@ float reference_sum(const MatrixProblem& problem, std::int64_t i, std::int64_t j
       sum_products(problem.order, Product::exact, softfloat::binary32, softfloat::binary32, a, b)
           .bits;
   const float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-  return std::isnan(value) ? canonical_nan : value;
+  return std::isnan(value) ? engine::canonical_nan : value;
 }
 
 Error usage(const char* message) { return Error{ErrorKind::usage, message}; }

@@ -175,7 +175,7 @@ void add_eager(const EagerRule& rule, KernelParameters& out) {
   out.emplace_back("scores", "rounded to storage");
   out.emplace_back("softmax",
                    rule.softmax_in_storage ? "every step rounded to storage" : "in binary32");
-  out.emplace_back("probabilities", rule.multiplies_by_reciprocal ? "e · (1 ÷ l)" : "e ÷ l");
+  out.emplace_back("probabilities", "e ÷ l");
   out.emplace_back("row sum", std::string(rule.row_sum));
   out.emplace_back("exp",
                    rule.exp == SoftmaxExp::gpu ? "of the GPU, bounded" : "correctly rounded");

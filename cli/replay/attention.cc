@@ -78,12 +78,6 @@ std::vector<float> cut_positions(const std::vector<float>& in, std::int64_t head
   return out;
 }
 
-Format output_format(const AttentionKernel& kernel, const Format& storage) {
-  const bool in_binary32 = kernel.family == AttentionFamily::llama_cpu ||
-                           (kernel.tiles != nullptr && kernel.tiles->output_in_binary32);
-  return in_binary32 ? softfloat::binary32 : storage;
-}
-
 /// What the sequences of a launch chose: one value where all agree.
 Json chosen(const std::vector<std::int64_t>& values) {
   for (const std::int64_t value : values) {

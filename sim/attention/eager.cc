@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <utility>
@@ -18,14 +19,6 @@ namespace {
 using softfloat::Format;
 
 constexpr float no_score = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t most_scores_of_a_tile = std::int64_t{1} << 20;
-
-/// The queries first … first + count − 1 of all heads that share one K/V head.
-struct QueryTile {
-  std::int64_t kv_head = 0;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
 
 class Eager {
  public:
@@ -42,7 +35,7 @@ class Eager {
     const std::int64_t rows = tile.count * shape.group();
     std::vector<float> q(index(rows * shape.head_dim));
     for (std::int64_t row = 0; row < rows; ++row) {
-      std::copy_n(run_.problem.q + row_of(tile, row) * shape.head_dim, shape.head_dim,
+      std::copy_n(run_.problem.q + run_.row_of(tile, row) * shape.head_dim, shape.head_dim,
                   q.data() + row * shape.head_dim);
     }
     std::vector<float> k_scaled;
@@ -82,20 +75,12 @@ class Eager {
     to_storage(o);
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(o.data() + row * shape.head_dim, shape.head_dim,
-                  out.data() + row_of(tile, row) * shape.head_dim);
+                  out.data() + run_.row_of(tile, row) * shape.head_dim);
     }
     return true;
   }
 
  private:
-  [[nodiscard]] std::int64_t query_of(const QueryTile& tile, std::int64_t row) const {
-    return tile.first + row / run_.shape().group();
-  }
-  [[nodiscard]] std::int64_t row_of(const QueryTile& tile, std::int64_t row) const {
-    const std::int64_t group = run_.shape().group();
-    return run_.row_of(tile.kv_head * group + row % group, query_of(tile, row));
-  }
-
   void to_storage(std::span<float> values) const {
     static_cast<void>(
         round_values(run_.problem.storage, values, values, run_.options.engine.level));
@@ -118,7 +103,7 @@ class Eager {
     }
     const std::int64_t rows = tile.count * shape.group();
     for (std::int64_t row = 0; row < rows; ++row) {
-      const KeyRange seen = visible_keys(shape, run_.problem.mask, query_of(tile, row));
+      const KeyRange seen = visible_keys(shape, run_.problem.mask, run_.query_of(tile, row));
       float* const s = scores.data() + row * shape.kv_len;
       for (std::int64_t j = 0; j < shape.kv_len; ++j) {
         if (j < seen.begin || j >= seen.end) s[j] = no_score;
@@ -156,14 +141,10 @@ class Eager {
                                     .b_stride = 1},
                                    total.data(), 1, run_.engine_of_one());
     if (!done) return done;
-    if (rule_.multiplies_by_reciprocal) {
-      for (float& l : total) l = 1 / l;
-      step(total);
-    }
     for (std::int64_t row = 0; row < rows; ++row) {
       const float l = total[index(row)];
       for (float& p : scores.subspan(index(row * keys), index(keys))) {
-        p = rule_.multiplies_by_reciprocal ? p * l : p / l;
+        p /= l;
       }
     }
     to_storage(scores);
@@ -191,15 +172,7 @@ Result<bool> run_eager(const Run& run, AttentionResult& result) {
   const Eager eager(run, scores.value(), values.value(), row_sum.value());
 
   const AttentionShape& shape = run.shape();
-  const std::int64_t queries =
-      std::clamp<std::int64_t>(most_scores_of_a_tile / (shape.kv_len * shape.group()), 1,
-                               std::min<std::int64_t>(shape.query_len, 64));
-  std::vector<QueryTile> tiles;
-  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
-      tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
-    }
-  }
+  const std::vector<QueryTile> tiles = query_tiles(shape, queries_with_all_scores(shape));
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
                 [&](std::int64_t i) { return eager.run_tile(tiles[index(i)], result.out); });

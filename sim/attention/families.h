@@ -2,10 +2,10 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
-#include <bit>
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "sim/attention/run.h"
 #include "sim/exp_models.h"
@@ -13,11 +13,17 @@
 /// What run_attention() hands to the algorithm of a family, and what they share.
 namespace kvsim::attention {
 
-inline constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
-
 /// Numbers that a family may keep beside q, k, v and the outputs: scores of one query of the heads
 /// that share a K/V head, outputs of all splits. 16 GiB.
 inline constexpr std::int64_t most_working_numbers = std::int64_t{1} << 32;
+
+/// Rows that are computed together: the queries first … first + count − 1 of all heads that share
+/// one K/V head, row = (query − first) · group + head of the group.
+struct QueryTile {
+  std::int64_t kv_head = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
 
 /// A checked problem on its way through a family.
 struct Run {
@@ -41,7 +47,35 @@ struct Run {
   [[nodiscard]] std::int64_t row_of(std::int64_t head, std::int64_t query) const {
     return head * shape().query_len + query;
   }
+  [[nodiscard]] std::int64_t query_of(const QueryTile& tile, std::int64_t row) const {
+    return tile.first + row / shape().group();
+  }
+  /// The number of a row of a tile.
+  [[nodiscard]] std::int64_t row_of(const QueryTile& tile, std::int64_t row) const {
+    const std::int64_t group = shape().group();
+    return row_of(tile.kv_head * group + row % group, query_of(tile, row));
+  }
 };
+
+/// Tiles of at most `queries` queries that cover every query of every head.
+[[nodiscard]] inline std::vector<QueryTile> query_tiles(const AttentionShape& shape,
+                                                        std::int64_t queries) {
+  std::vector<QueryTile> tiles;
+  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
+      tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
+    }
+  }
+  return tiles;
+}
+
+/// Queries of a tile whose scores for every key are in memory at once; changes no bit.
+[[nodiscard]] inline std::int64_t queries_with_all_scores(const AttentionShape& shape) {
+  constexpr std::int64_t most_scores = std::int64_t{1} << 20;
+  constexpr std::int64_t most_queries = 64;
+  return std::clamp<std::int64_t>(most_scores / (shape.kv_len * shape.group()), 1,
+                                  std::min(shape.query_len, most_queries));
+}
 
 /// Σ of sizes as an index.
 [[nodiscard]] constexpr std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }

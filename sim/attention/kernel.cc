@@ -29,6 +29,12 @@ const AttentionKernel* find_attention_kernel(std::string_view name) {
   return found == all.data() + all.size() ? nullptr : found;
 }
 
+softfloat::Format output_format(const AttentionKernel& kernel, const softfloat::Format& storage) {
+  const bool in_binary32 = kernel.family == AttentionFamily::llama_cpu ||
+                           (kernel.tiles != nullptr && kernel.tiles->output_in_binary32);
+  return in_binary32 ? softfloat::binary32 : storage;
+}
+
 std::string_view to_string(AttentionFamily family) {
   switch (family) {
     case AttentionFamily::eager:

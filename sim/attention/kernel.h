@@ -44,8 +44,7 @@ enum class SoftmaxExp : std::uint8_t {
 struct EagerRule {
   bool scale_on_both = false;       ///< q and k are multiplied by √scale instead of their product
   bool softmax_in_storage = false;  ///< every step of the softmax is rounded to storage
-  bool multiplies_by_reciprocal = false;  ///< p = e · (1 ÷ l) instead of e ÷ l
-  std::string_view row_sum;               ///< order of the sum of e
+  std::string_view row_sum;         ///< order of the sum of e
   SoftmaxExp exp = SoftmaxExp::gpu;
 };
 
@@ -172,6 +171,10 @@ struct AttentionKernel {
 
 /// The row with this name; nullptr if there is none.
 [[nodiscard]] const AttentionKernel* find_attention_kernel(std::string_view name);
+
+/// The format of a kernel's outputs: storage, or binary32 where it leaves them unrounded.
+[[nodiscard]] softfloat::Format output_format(const AttentionKernel& kernel,
+                                              const softfloat::Format& storage);
 
 /// "eager", "online tiles", "paged", "torch CPU" or "llama.cpp CPU".
 [[nodiscard]] std::string_view to_string(AttentionFamily family);

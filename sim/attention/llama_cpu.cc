@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <vector>
@@ -22,14 +23,6 @@ namespace {
 constexpr float no_score = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t elements_of_a_step = 32;  // 4 accumulators of 8 lanes
 constexpr std::int64_t fewest_keys_to_split = 512;
-constexpr std::int64_t most_scores_of_a_tile = std::int64_t{1} << 20;
-
-/// The queries first … first + count − 1 of all heads that share one K/V head.
-struct Tile {
-  std::int64_t kv_head = 0;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
 
 /// Running maximum, sum and outputs of one row over some keys.
 struct State {
@@ -48,15 +41,14 @@ class LlamaCpu {
  public:
   explicit LlamaCpu(const Run& run) : run_(run), level_(run.options.engine.level) {}
 
-  Result<bool> run_tile(const Tile& tile, AttentionResult& result) const {
+  Result<bool> run_tile(const QueryTile& tile, AttentionResult& result) const {
     const AttentionShape& shape = run_.shape();
     const Result<std::vector<float>> scores = scores_of(tile);
     if (!scores) return scores.error();
     for (std::int64_t row = 0; row < tile.count * shape.group(); ++row) {
       const std::span<const float> own =
           std::span(scores.value()).subspan(index(row * shape.kv_len), index(shape.kv_len));
-      const KeyRange seen =
-          visible_keys(shape, run_.problem.mask, tile.first + row / shape.group());
+      const KeyRange seen = visible_keys(shape, run_.problem.mask, run_.query_of(tile, row));
       const std::int64_t length = keys_of_chunk(run_.problem);
       State state;
       for (std::int64_t first = 0; first < shape.kv_len; first += length) {
@@ -66,20 +58,15 @@ class LlamaCpu {
       if (state.o.empty()) continue;  // sees no key: +0
       multiply_by(state.o, 1 / state.sum);
       std::copy(state.o.begin(), state.o.end(),
-                result.out.begin() + row_of(tile, row) * shape.head_dim);
-      result.lse[index(row_of(tile, row))] = state.maximum + log_f32(state.sum);
+                result.out.begin() + run_.row_of(tile, row) * shape.head_dim);
+      result.lse[index(run_.row_of(tile, row))] = state.maximum + log_f32(state.sum);
     }
     return true;
   }
 
  private:
-  [[nodiscard]] std::int64_t row_of(const Tile& tile, std::int64_t row) const {
-    const std::int64_t group = run_.shape().group();
-    return run_.row_of(tile.kv_head * group + row % group, tile.first + row / group);
-  }
-
   /// [rows][kv_len], scaled: whole steps of 32 elements on the engine, the rest in binary64.
-  [[nodiscard]] Result<std::vector<float>> scores_of(const Tile& tile) const {
+  [[nodiscard]] Result<std::vector<float>> scores_of(const QueryTile& tile) const {
     const AttentionShape& shape = run_.shape();
     const std::int64_t dim = shape.head_dim;
     const std::int64_t whole = dim / elements_of_a_step * elements_of_a_step;
@@ -91,7 +78,7 @@ class LlamaCpu {
     std::vector<float> q(index(rows * dim));
     std::vector<float> a(index(rows * whole));
     for (std::int64_t row = 0; row < rows; ++row) {
-      std::copy_n(run_.problem.q + row_of(tile, row) * dim, dim, q.data() + row * dim);
+      std::copy_n(run_.problem.q + run_.row_of(tile, row) * dim, dim, q.data() + row * dim);
       for (std::int64_t k = 0; k < whole; ++k) {
         a[index(row * whole + k)] = q[index(row * dim + element(k))];
       }
@@ -197,15 +184,7 @@ Result<bool> check_llama_cpu(const AttentionKernel& kernel, const AttentionProbl
 
 Result<bool> run_llama_cpu(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
-  const std::int64_t queries =
-      std::clamp<std::int64_t>(most_scores_of_a_tile / (shape.kv_len * shape.group()), 1,
-                               std::min<std::int64_t>(shape.query_len, 64));
-  std::vector<Tile> tiles;
-  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
-      tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
-    }
-  }
+  const std::vector<QueryTile> tiles = query_tiles(shape, queries_with_all_scores(shape));
   const LlamaCpu llama(run);
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,

@@ -2,11 +2,14 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "sim/attention/kernel.h"
 #include "sim/devices.h"
+#include "softfloat/formats.h"
 
 /// The tables of rows, one file for each family; to add a kernel is to add a row.
 namespace kvsim::attention {
@@ -35,5 +38,19 @@ inline constexpr std::int64_t ampere_multiprocessors = devices::a100.multiproces
 inline constexpr std::int64_t hopper_multiprocessors = devices::h100.multiprocessors;
 inline constexpr std::int64_t blackwell_multiprocessors = devices::b200.multiprocessors;
 inline constexpr std::int64_t mi300_multiprocessors = devices::mi300.multiprocessors;
+
+// Units of the products where a kernel runs both on one instruction.
+inline constexpr auto ampere_sums = std::to_array<StorageSums>({
+    {softfloat::binary16, "mma(a100.mma.f16.f32)", "mma(a100.mma.f16.f32)"},
+    {softfloat::bfloat16, "mma(a100.mma.bf16.f32)", "mma(a100.mma.bf16.f32)"},
+});
+inline constexpr auto hopper_mma_sums = std::to_array<StorageSums>({
+    {softfloat::binary16, "mma(h100.mma.f16.f32)", "mma(h100.mma.f16.f32)"},
+    {softfloat::bfloat16, "mma(h100.mma.bf16.f32)", "mma(h100.mma.bf16.f32)"},
+});
+inline constexpr auto hopper_wgmma_sums = std::to_array<StorageSums>({
+    {softfloat::binary16, "mma(h100.wgmma.f16.f32)", "mma(h100.wgmma.f16.f32)"},
+    {softfloat::bfloat16, "mma(h100.wgmma.bf16.f32)", "mma(h100.wgmma.bf16.f32)"},
+});
 
 }  // namespace kvsim::attention

@@ -23,14 +23,6 @@ constexpr EagerRule exact_sums{.row_sum = "exact", .exp = SoftmaxExp::correctly_
 constexpr auto volta_sums = std::to_array<StorageSums>({
     {binary16, "mma(v100.mma.f16.f32)", "mma(v100.mma.f16.f32)"},
 });
-constexpr auto ampere_sums = std::to_array<StorageSums>({
-    {binary16, "mma(a100.mma.f16.f32)", "mma(a100.mma.f16.f32)"},
-    {bfloat16, "mma(a100.mma.bf16.f32)", "mma(a100.mma.bf16.f32)"},
-});
-constexpr auto hopper_sums = std::to_array<StorageSums>({
-    {binary16, "mma(h100.wgmma.f16.f32)", "mma(h100.wgmma.f16.f32)"},
-    {bfloat16, "mma(h100.wgmma.bf16.f32)", "mma(h100.wgmma.bf16.f32)"},
-});
 constexpr auto sequential_sums = std::to_array<StorageSums>({
     {binary32, "sequential", "sequential"},
     {binary16, "sequential", "sequential"},
@@ -82,9 +74,9 @@ constexpr auto rows = std::to_array<AttentionKernel>({
     eager("a100-eager-sqrt", ampere, ampere_multiprocessors, ampere_sums, gpu_sqrt_on_both),
     eager("a100-eager-storage-softmax", ampere, ampere_multiprocessors, ampere_sums,
           gpu_softmax_in_storage),
-    eager("h100-eager", hopper, hopper_multiprocessors, hopper_sums, gpu_eager),
-    eager("h100-eager-sqrt", hopper, hopper_multiprocessors, hopper_sums, gpu_sqrt_on_both),
-    eager("h100-eager-storage-softmax", hopper, hopper_multiprocessors, hopper_sums,
+    eager("h100-eager", hopper, hopper_multiprocessors, hopper_wgmma_sums, gpu_eager),
+    eager("h100-eager-sqrt", hopper, hopper_multiprocessors, hopper_wgmma_sums, gpu_sqrt_on_both),
+    eager("h100-eager-storage-softmax", hopper, hopper_multiprocessors, hopper_wgmma_sums,
           gpu_softmax_in_storage),
     control("float32", sequential_sums, plain, "every sum sequential in binary32"),
     control("exact", correct_sums, exact_sums, "every sum exact, rounded once to binary32"),

@@ -11,18 +11,6 @@ using softfloat::bfloat16;
 using softfloat::binary16;
 using softfloat::Evidence;
 
-constexpr auto ampere_sums = std::to_array<StorageSums>({
-    {binary16, "mma(a100.mma.f16.f32)", "mma(a100.mma.f16.f32)"},
-    {bfloat16, "mma(a100.mma.bf16.f32)", "mma(a100.mma.bf16.f32)"},
-});
-constexpr auto hopper_mma_sums = std::to_array<StorageSums>({
-    {binary16, "mma(h100.mma.f16.f32)", "mma(h100.mma.f16.f32)"},
-    {bfloat16, "mma(h100.mma.bf16.f32)", "mma(h100.mma.bf16.f32)"},
-});
-constexpr auto hopper_sums = std::to_array<StorageSums>({
-    {binary16, "mma(h100.wgmma.f16.f32)", "mma(h100.wgmma.f16.f32)"},
-    {bfloat16, "mma(h100.wgmma.bf16.f32)", "mma(h100.wgmma.bf16.f32)"},
-});
 constexpr auto blackwell_sums = std::to_array<StorageSums>({
     {binary16, "mma(b200.tcgen05.f16.f32)", "mma(b200.tcgen05.f16.f32)"},
     {bfloat16, "mma(b200.tcgen05.bf16.f32)", "mma(b200.tcgen05.bf16.f32)"},
@@ -157,7 +145,7 @@ constexpr auto rows = std::to_array<AttentionKernel>({
     row("a100-flash-decoding", ampere, ampere_multiprocessors, ampere_sums, flash_decoding,
         fa2_source, note),
     row("h100-fa2", hopper, hopper_multiprocessors, hopper_mma_sums, fa2, fa2_source, note),
-    row("h100-fa3", hopper, hopper_multiprocessors, hopper_sums, fa3, fa3_source, fa3_note),
+    row("h100-fa3", hopper, hopper_multiprocessors, hopper_wgmma_sums, fa3, fa3_source, fa3_note),
     row("b200-fa4", blackwell, blackwell_multiprocessors, blackwell_sums, fa4, fa4_source,
         fa4_note),
 });

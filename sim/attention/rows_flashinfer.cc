@@ -7,18 +7,7 @@
 namespace kvsim::attention {
 namespace {
 
-using softfloat::bfloat16;
-using softfloat::binary16;
 using softfloat::Evidence;
-
-constexpr auto ampere_sums = std::to_array<StorageSums>({
-    {binary16, "mma(a100.mma.f16.f32)", "mma(a100.mma.f16.f32)"},
-    {bfloat16, "mma(a100.mma.bf16.f32)", "mma(a100.mma.bf16.f32)"},
-});
-constexpr auto hopper_sums = std::to_array<StorageSums>({
-    {binary16, "mma(h100.mma.f16.f32)", "mma(h100.mma.f16.f32)"},
-    {bfloat16, "mma(h100.mma.bf16.f32)", "mma(h100.mma.bf16.f32)"},
-});
 
 // The source derives the columns from registers and shared memory; these are assumed.
 constexpr auto tiles = std::to_array<TileColumns>({
@@ -53,7 +42,7 @@ constexpr AttentionKernel row(std::string_view name, std::string_view device,
 
 constexpr auto rows = std::to_array<AttentionKernel>({
     row("a100-flashinfer", ampere, ampere_multiprocessors, ampere_sums),
-    row("h100-flashinfer", hopper, hopper_multiprocessors, hopper_sums),
+    row("h100-flashinfer", hopper, hopper_multiprocessors, hopper_mma_sums),
 });
 
 }  // namespace

@@ -74,10 +74,10 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
   const Result<bool> done = run_family(run, result);
   if (!done) return done.error();
   for (float& x : result.out) {
-    if (std::isnan(x)) x = attention::canonical_nan;
+    if (std::isnan(x)) x = engine::canonical_nan;
   }
   for (float& x : result.lse) {
-    if (std::isnan(x)) x = attention::canonical_nan;
+    if (std::isnan(x)) x = engine::canonical_nan;
   }
   return result;
 }

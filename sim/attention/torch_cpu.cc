@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -29,13 +30,6 @@ using torch_cpu::in_passes;
 using torch_cpu::keys_of_a_block;
 using torch_cpu::pass_length;
 
-/// The queries first … first + count − 1 of all heads that share one K/V head.
-struct Tile {
-  std::int64_t kv_head = 0;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
-
 class TorchCpu {
  public:
   explicit TorchCpu(const Run& run)
@@ -44,7 +38,7 @@ class TorchCpu {
                                                                : ExpModel::torch_fexp_u20),
         level_(run.options.engine.level) {}
 
-  Result<bool> run_tile(const Tile& tile, AttentionResult& result) const;
+  Result<bool> run_tile(const QueryTile& tile, AttentionResult& result) const;
 
  private:
   struct State {
@@ -53,21 +47,17 @@ class TorchCpu {
     std::vector<char> started;
   };
 
-  [[nodiscard]] std::int64_t row_of(const Tile& tile, std::int64_t row) const {
-    const std::int64_t group = run_.shape().group();
-    return run_.row_of(tile.kv_head * group + row % group, tile.first + row / group);
-  }
-  Result<bool> run_block(const Tile& tile, const KeyRange& block, State& state) const;
+  Result<bool> run_block(const QueryTile& tile, const KeyRange& block, State& state) const;
   void softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p, State& state) const;
   [[nodiscard]] float exponentials(std::span<float> x) const;
-  Result<bool> add_values(const Tile& tile, const KeyRange& block, State& state) const;
+  Result<bool> add_values(const QueryTile& tile, const KeyRange& block, State& state) const;
 
   const Run& run_;
   ExpFunction vector_exp_;
   SimdLevel level_;
 };
 
-Result<bool> TorchCpu::run_tile(const Tile& tile, AttentionResult& result) const {
+Result<bool> TorchCpu::run_tile(const QueryTile& tile, AttentionResult& result) const {
   const AttentionShape& shape = run_.shape();
   const std::int64_t dim = shape.head_dim;
   State state;
@@ -80,7 +70,7 @@ Result<bool> TorchCpu::run_tile(const Tile& tile, AttentionResult& result) const
   state.sum.resize(index(state.rows));
   state.started.resize(index(state.rows));
   for (std::int64_t row = 0; row < state.rows; ++row) {
-    std::copy_n(run_.problem.q + row_of(tile, row) * dim, dim, state.q.data() + row * dim);
+    std::copy_n(run_.problem.q + run_.row_of(tile, row) * dim, dim, state.q.data() + row * dim);
   }
   const KeyRange first = visible_keys(shape, run_.problem.mask, tile.first);
   const KeyRange last = visible_keys(shape, run_.problem.mask, tile.first + tile.count - 1);
@@ -95,14 +85,14 @@ Result<bool> TorchCpu::run_tile(const Tile& tile, AttentionResult& result) const
     const std::span<float> o(state.o.data() + row * dim, index(dim));
     multiply_by(o, 1 / state.sum[index(row)]);
     static_cast<void>(round_values(run_.problem.storage, o, o, level_));
-    const std::int64_t to = row_of(tile, row);
+    const std::int64_t to = run_.row_of(tile, row);
     std::copy(o.begin(), o.end(), result.out.begin() + to * dim);
     result.lse[index(to)] = state.maximum[index(row)] + log_f32(state.sum[index(row)]);
   }
   return true;
 }
 
-Result<bool> TorchCpu::run_block(const Tile& tile, const KeyRange& block, State& state) const {
+Result<bool> TorchCpu::run_block(const QueryTile& tile, const KeyRange& block, State& state) const {
   const AttentionShape& shape = run_.shape();
   const std::int64_t keys = block.size();
   const bool passes = in_passes(tile.count, keys);
@@ -124,7 +114,7 @@ Result<bool> TorchCpu::run_block(const Tile& tile, const KeyRange& block, State&
   if (!done) return done;
   for (std::int64_t row = 0; row < state.rows; ++row) {
     const KeyRange seen =
-        intersect(visible_keys(shape, run_.problem.mask, tile.first + row / shape.group()), block);
+        intersect(visible_keys(shape, run_.problem.mask, run_.query_of(tile, row)), block);
     softmax_row(row, {seen.begin - block.begin, seen.end - block.begin},
                 std::span(state.p).subspan(index(row * keys), index(keys)), state);
   }
@@ -177,7 +167,8 @@ float TorchCpu::exponentials(std::span<float> x) const {
 }
 
 /// O += P·v, with the sums of each pass added in turn.
-Result<bool> TorchCpu::add_values(const Tile& tile, const KeyRange& block, State& state) const {
+Result<bool> TorchCpu::add_values(const QueryTile& tile, const KeyRange& block,
+                                  State& state) const {
   const std::int64_t dim = run_.shape().head_dim;
   const std::int64_t keys = block.size();
   const float* const v = run_.values(tile.kv_head) + block.begin * dim;
@@ -215,12 +206,7 @@ Result<bool> TorchCpu::add_values(const Tile& tile, const KeyRange& block, State
 Result<bool> run_torch_cpu(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
   const std::int64_t queries = torch_cpu::queries_of_a_block(shape.query_len);
-  std::vector<Tile> tiles;
-  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
-      tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
-    }
-  }
+  const std::vector<QueryTile> tiles = query_tiles(shape, queries);
   const TorchCpu torch(run);
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,

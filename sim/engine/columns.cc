@@ -31,7 +31,6 @@ using softfloat::Format;
 /// block.
 constexpr std::int64_t columns_per_share = 64;
 constexpr std::int64_t most_threads = 1024;
-constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
@@ -116,7 +115,7 @@ void finish(const engine::LanePlan& plan, std::int64_t roundings, std::span<floa
                    : std::numeric_limits<double>::infinity();
   }
   for (float& x : out) {
-    if (std::isnan(x)) x = canonical_nan;
+    if (std::isnan(x)) x = engine::canonical_nan;
   }
 }
 
@@ -209,7 +208,7 @@ Result<bool> round_values(const Format& format, std::span<const float> in, std::
           .out = out.data(),
           .count = static_cast<std::int64_t>(in.size())});
   for (float& x : out) {
-    if (std::isnan(x)) x = canonical_nan;
+    if (std::isnan(x)) x = engine::canonical_nan;
   }
   return true;
 }

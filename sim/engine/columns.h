@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -10,6 +11,13 @@
 #include "sim/sum.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
+
+namespace kvsim::engine {
+
+/// The NaN of every result: quiet, without sign and payload.
+inline constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
+
+}  // namespace kvsim::engine
 
 namespace kvsim {
 

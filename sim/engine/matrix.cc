@@ -22,8 +22,6 @@
 namespace kvsim {
 namespace {
 
-constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
-
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
 Result<bool> check(const MatrixProblem& problem, std::int64_t out_stride, bool on_unit_alone) {
@@ -70,7 +68,7 @@ Result<bool> sum_on_unit(const MatrixProblem& problem, const MatrixUnit& unit, f
   if (!done) return done.error();
   for (std::int64_t i = 0; i < problem.rows; ++i) {
     for (float& x : std::span(out + i * out_stride, static_cast<std::size_t>(problem.columns))) {
-      if (std::isnan(x)) x = canonical_nan;
+      if (std::isnan(x)) x = engine::canonical_nan;
     }
   }
   return true;
@@ -191,7 +189,7 @@ class RowSums {
                                       : kernel_.columns - problem_.columns % kernel_.columns;
         for (std::int64_t j = done; j < kernel_.columns; ++j) {
           const float x = sums[r * engine::most_row_columns + j];
-          results[r * out_stride_ + j] = std::isnan(x) ? canonical_nan : x;
+          results[r * out_stride_ + j] = std::isnan(x) ? engine::canonical_nan : x;
         }
       }
     }

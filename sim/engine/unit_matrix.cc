@@ -26,7 +26,6 @@ using softfloat::Bits;
 using softfloat::Format;
 
 constexpr std::int64_t most_threads = 1024;
-constexpr float canonical_nan = std::bit_cast<float>(0x7fc00000U);
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
@@ -95,7 +94,7 @@ class SoftfloatProduct {
     const float c = problem_.c == nullptr ? 0.0F : problem_.c[i * problem_.c_stride + j];
     const Bits d = unit_dot(unit, {.a = a_, .b = b_, .c = code_of(unit.output, c)});
     const float value = softfloat::to_float(unit.output, d);
-    return std::isnan(value) ? canonical_nan : value;
+    return std::isnan(value) ? engine::canonical_nan : value;
   }
 
  private:

@@ -115,7 +115,7 @@ std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }
 /// Rounds in place; formats of rows and of checked problems are all floats.
 void round(const Format& format, std::span<float> values) {
   if (format == binary32) return;
-  (void)round_values(format, values, values);
+  static_cast<void>(round_values(format, values, values));
 }
 
 Result<bool> check(const RopeKernel& kernel, const RopeTableProblem& problem) {

@@ -18,14 +18,6 @@ constexpr std::int64_t part_of_prefill = 128;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The format that every number of `values` fits: storage, or binary32 where a kernel leaves its
-/// output unrounded.
-softfloat::Format output_format(const AttentionKernel& kernel, const AttentionLayer& layer) {
-  const bool wide = kernel.family == AttentionFamily::llama_cpu ||
-                    (kernel.tiles != nullptr && kernel.tiles->output_in_binary32);
-  return wide ? softfloat::binary32 : layer.storage;
-}
-
 void note_run(AttentionSide& side, const AttentionResult& result, const AttentionShape& shape) {
   side.queries = shape.query_len;
   side.keys = shape.kv_len;
@@ -37,7 +29,7 @@ void note_run(AttentionSide& side, const AttentionResult& result, const Attentio
 AttentionSide start_side(const AttentionChoice& choice, const AttentionLayer& layer) {
   AttentionSide side;
   side.kernel = choice.kernel;
-  side.output = output_format(*choice.kernel, layer);
+  side.output = output_format(*choice.kernel, layer.storage);
   return side;
 }
 

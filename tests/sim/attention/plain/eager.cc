@@ -88,10 +88,9 @@ Result eager(const EagerKernel& kernel, const Problem& p) {
       const float l = kernel.sums == EagerSums::unit
                           ? warp_sum(step, e)
                           : dot(kernel, storage, e, std::vector<float>(e.size(), 1.0F));
-      const float inverse = rounded(step, 1.0F / l);
       std::vector<float> probabilities;
       for (const float x : e) {
-        const float quotient = rounded(step, kernel.multiply ? x * inverse : x / l);
+        const float quotient = rounded(step, x / l);
         probabilities.push_back(rounded(storage, quotient));
       }
       std::vector<float> column(kv_len);

@@ -19,7 +19,6 @@ struct EagerKernel {
   EagerSums sums = EagerSums::unit;
   bool sqrt_on_both = false;        ///< √scale on q and k instead of scale on q·k
   bool softmax_in_storage = false;  ///< every step of the softmax rounded to storage
-  bool multiply = false;            ///< p = e · (1/l) instead of e / l
 };
 
 /// The whole layer, query by query. No lse.
