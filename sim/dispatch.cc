@@ -165,10 +165,6 @@ Result<const LinearKernel*> linear_kernel_for(const Dispatch& dispatch, std::int
                                              dispatch.name, rows)};
 }
 
-std::string_view attention_for(const Dispatch& dispatch, std::int64_t queries) {
-  return queries == 1 ? dispatch.attention_decode : dispatch.attention_prefill;
-}
-
 std::vector<DispatchLine> dispatch_lines(const Dispatch& dispatch) {
   if (dispatch.arithmetic != DispatchArithmetic::kernels) {
     return {{"every operator", std::string(dispatch.description)}};

@@ -50,7 +50,7 @@ struct Dispatch {
   std::string_view gelu_tanh = {};
   std::string_view residual = {};
   std::string_view source = {};
-  softfloat::Evidence evidence = softfloat::Evidence::assumed;
+  softfloat::Evidence evidence = softfloat::Evidence::assumed;  ///< of the choice; rows have theirs
 };
 
 /// Every dispatch, in the order in which they are listed to the user.
@@ -62,9 +62,6 @@ struct Dispatch {
 /// The kernel of a linear layer of `rows` rows, or an error (usage) where the dispatch has none.
 [[nodiscard]] Result<const LinearKernel*> linear_kernel_for(const Dispatch& dispatch,
                                                             std::int64_t rows);
-
-/// The name of the attention kernel for so many queries.
-[[nodiscard]] std::string_view attention_for(const Dispatch& dispatch, std::int64_t queries);
 
 /// One operator of a dispatch: what is computed, and by which kernel.
 struct DispatchLine {

@@ -150,12 +150,6 @@ const ExpModelRow& exp_model_row(ExpModel model) {
                        [&](const ExpModelRow& row) { return row.model == model; });
 }
 
-const ExpModelRow* find_exp_model(std::string_view name) {
-  const auto* const found = std::find_if(rows.begin(), rows.end(),
-                                         [&](const ExpModelRow& row) { return row.name == name; });
-  return found == rows.end() ? nullptr : found;
-}
-
 std::string_view to_string(ExpModel model) { return exp_model_row(model).name; }
 
 Result<ExpTable> make_exp_table(std::span<const float> values) {

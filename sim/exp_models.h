@@ -44,9 +44,6 @@ struct ExpModelRow {
 /// The row of a model.
 [[nodiscard]] const ExpModelRow& exp_model_row(ExpModel model);
 
-/// The row with this name; nullptr if there is none.
-[[nodiscard]] const ExpModelRow* find_exp_model(std::string_view name);
-
 /// The name of a model, as printed.
 [[nodiscard]] std::string_view to_string(ExpModel model);
 

@@ -43,8 +43,8 @@ TEST(Dispatch, PicksTheDevicesKernels) {
     const auto row = find_dispatch(expected.name);
     ASSERT_TRUE(row) << row.error().message;
     const Dispatch& dispatch = **row;
-    EXPECT_EQ(attention_for(dispatch, 1), expected.attention);
-    EXPECT_EQ(attention_for(dispatch, 17), expected.attention);
+    EXPECT_EQ(dispatch.attention_decode, expected.attention);
+    EXPECT_EQ(dispatch.attention_prefill, expected.attention);
     EXPECT_EQ(dispatch.multiprocessors, expected.multiprocessors);
     EXPECT_EQ(linear_kernel_for(dispatch, 1).value()->name, expected.one_row);
     EXPECT_EQ(linear_kernel_for(dispatch, 4096).value()->name, expected.many_rows);
