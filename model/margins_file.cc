@@ -49,8 +49,12 @@ class MarginEvents {
     return value ? add(*value) : fail(fmt::format("number {} is out of range", quote(text)));
   }
   bool string(std::string& value) {
-    if (depth_ == 1 && key_ == "model") list_.model = std::move(value);
-    if (depth_ == 1 && key_ == "text") list_.text = std::move(value);
+    if (depth_ != 1) return true;
+    if (key_ == "model") {
+      list_.model = std::move(value);
+    } else if (key_ == "text") {
+      list_.text = std::move(value);
+    }
     return true;
   }
   bool binary(Json::binary_t& /*value*/) { return true; }

@@ -127,8 +127,9 @@ Result<std::optional<double>> single_operator_bound(const LogitOptions& options,
        {std::pair{matrix.on, matrix.on_rows}, std::pair{matrix.off, matrix.off_rows}}) {
     auto tree = tree_of(options, matrix, *kernel, rows, terms);
     if (!tree) return tree.error();
-    if (!*tree) return std::optional<double>();
-    trees.push_back(std::move(**tree));
+    std::optional<LogitTree> found = std::move(*tree);
+    if (!found) return std::optional<double>();
+    trees.push_back(std::move(*found));
   }
   const std::int64_t stride = row_stride(terms);
   std::vector<float> rows(at(2 * stride));

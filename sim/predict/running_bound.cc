@@ -79,7 +79,7 @@ std::vector<Factors> multiplied(const softfloat::Format& input, std::span<const 
 class BoundWalk {
  public:
   BoundWalk(const SumTree& tree, const softfloat::Format& accumulator,
-            const std::vector<Factors>& factors, const std::optional<UnitErrors>& unit)
+            const std::vector<Factors>& factors, const UnitErrors& unit)
       : tree_(tree), units_(accumulator), factors_(factors), unit_(unit) {}
 
   double run() {
@@ -149,22 +149,22 @@ class BoundWalk {
   }
 
   [[nodiscard]] Partial converted(Partial partial) const {
-    partial.bound += unit_->conversion * partial.magnitude() + unit_->quantum;
+    partial.bound += unit_.conversion * partial.magnitude() + unit_.quantum;
     return partial;
   }
 
   [[nodiscard]] Partial block(const SumNode& node, const Partial& addend) const {
     const Terms terms = all_terms(node);
     Partial result = joined(addend, terms.total);
-    if (unit_->rounds_every_term) {
+    if (unit_.rounds_every_term) {
       // Every partial sum of the chain is at most the addend plus all terms in magnitude.
       result.bound += static_cast<double>(node.count + 1) *
-                      (unit_->conversion * (addend.magnitude() + terms.absolute) + unit_->quantum);
+                      (unit_.conversion * (addend.magnitude() + terms.absolute) + unit_.quantum);
       return result;
     }
-    if (unit_->is_truncating) {
-      const double largest = std::max({terms.largest, addend.magnitude(), unit_->floor});
-      result.bound += static_cast<double>(node.count + 1) * unit_->cut * largest;
+    if (unit_.is_truncating) {
+      const double largest = std::max({terms.largest, addend.magnitude(), unit_.floor});
+      result.bound += static_cast<double>(node.count + 1) * unit_.cut * largest;
     }
     return converted(result);
   }
@@ -172,7 +172,7 @@ class BoundWalk {
   const SumTree& tree_;
   RoundingUnits units_;
   const std::vector<Factors>& factors_;
-  const std::optional<UnitErrors>& unit_;
+  UnitErrors unit_;
 };
 
 }  // namespace
@@ -180,12 +180,13 @@ class BoundWalk {
 std::optional<double> running_bound(const SumTree& tree, const softfloat::Format& input,
                                     const softfloat::Format& accumulator, std::span<const double> a,
                                     std::span<const double> b) {
-  std::optional<UnitErrors> unit;
+  UnitErrors unit;  // not read where the tree has no unit
   if (!tree.unit.empty()) {
     const Result<MatrixUnit> row = parse_matrix_unit(tree.unit);
     if (!row) return std::nullopt;
-    unit = errors_of(*row);
-    if (!unit) return std::nullopt;
+    const std::optional<UnitErrors> errors = errors_of(*row);
+    if (!errors) return std::nullopt;
+    unit = *errors;
   }
   const std::vector<Factors> factors = multiplied(input, a, b);
   return BoundWalk(tree, accumulator, factors, unit).run();
