@@ -49,6 +49,7 @@ class ConfigReader {
     arithmetic();
     rope();
     windows();
+    texts();
     return std::move(config_);
   }
 
@@ -101,10 +102,11 @@ class ConfigReader {
       return;
     }
     config_.activation = row->meaning;
-    const bool bias = fields_.boolean("attention_bias").value_or(false);
+    // Where the class does not read a field, it stays unused.
+    const bool bias = rules_.attention_bias && fields_.boolean("attention_bias").value_or(false);
     config_.qkv_bias = bias || rules_.always_qkv_bias;
     config_.output_bias = bias;
-    config_.mlp_bias = fields_.boolean("mlp_bias").value_or(false);
+    config_.mlp_bias = rules_.mlp_bias && fields_.boolean("mlp_bias").value_or(false);
     config_.qk_norm = rules_.qk_norm;
     config_.norm_weight_plus_one = rules_.gemma;
     config_.sandwich_norms = rules_.gemma;
@@ -211,6 +213,14 @@ class ConfigReader {
       }
     }
     config_.window = width;
+  }
+
+  /// What changes no arithmetic, but where a text may begin and end.
+  void texts() {
+    config_.max_positions = fields_.unused_size("max_position_embeddings");
+    config_.eos = fields_.token_ids("eos_token_id");
+    const std::vector<std::int64_t> bos = fields_.token_ids("bos_token_id");
+    if (!bos.empty()) config_.bos = bos.front();
   }
 
   bool window_by_type(const std::vector<std::string>& types) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,7 +44,8 @@ struct ModelConfig {
   bool tied_embedding = false;    ///< the output matrix is the embedding
 
   double rope_base = 0;
-  double window_rope_base = 0;  ///< of layers with a window; 0: as the others
+  bool rope_interleaved = false;  ///< RoPE turns neighbours (2i, 2i + 1), not (i, i + head_dim ÷ 2)
+  double window_rope_base = 0;    ///< of layers with a window; 0: as the others
   ConfigRopeScaling rope_scaling = ConfigRopeScaling::none;
   double rope_factor = 1;
   double rope_low_frequency_factor = 1;
@@ -55,6 +57,10 @@ struct ModelConfig {
   double query_pre_attn_scalar = 0;  ///< scores are divided by its square root; 0: by √head_dim
   double attention_soft_cap = 0;     ///< 0: none
   double final_soft_cap = 0;         ///< 0: none
+
+  std::int64_t max_positions = 0;   ///< longest context that it was made for; 0: the file is silent
+  std::vector<std::int64_t> eos;    ///< token ids that end a text
+  std::optional<std::int64_t> bos;  ///< token id that begins one
 
   std::vector<std::string> unused;  ///< fields of the file that change no arithmetic here, in order
 };

@@ -77,29 +77,29 @@ void ConfigFields::enter_text_config() {
   }
 }
 
-bool ConfigFields::has(std::string_view name) const {
-  return std::ranges::any_of(fields_, [&](const JsonField& field) {
-    return field.path == prefix_ + std::string(name) &&
-           !std::holds_alternative<std::monostate>(field.value);
-  });
-}
+bool ConfigFields::has(std::string_view name) const { return value_of(name) != nullptr; }
 
 bool ConfigFields::is_null(std::string_view name) {
-  const JsonValue* value = use(name);
-  return value == nullptr && std::ranges::any_of(fields_, [&](const JsonField& field) {
-           return field.path == prefix_ + std::string(name);
-         });
+  return use(name) == nullptr && find(name) < fields_.size();
+}
+
+std::size_t ConfigFields::find(std::string_view name) const {
+  const std::string path = prefix_ + std::string(name);
+  const auto found = std::ranges::find(fields_, path, &JsonField::path);
+  return static_cast<std::size_t>(found - fields_.begin());
+}
+
+const JsonValue* ConfigFields::value_of(std::string_view name) const {
+  const std::size_t index = find(name);
+  if (index == fields_.size()) return nullptr;
+  const JsonValue& value = fields_[index].value;
+  return std::holds_alternative<std::monostate>(value) ? nullptr : &value;
 }
 
 const JsonValue* ConfigFields::use(std::string_view name) {
-  const std::string path = prefix_ + std::string(name);
-  for (std::size_t i = 0; i < fields_.size(); ++i) {
-    if (fields_[i].path != path) continue;
-    used_[i] = true;
-    const bool null = std::holds_alternative<std::monostate>(fields_[i].value);
-    return null ? nullptr : &fields_[i].value;
-  }
-  return nullptr;
+  const std::size_t index = find(name);
+  if (index < fields_.size()) used_[index] = true;
+  return value_of(name);
 }
 
 void ConfigFields::fail(std::string problem) {
@@ -197,6 +197,45 @@ std::vector<std::string> ConfigFields::texts(std::string_view name) {
     list.push_back(*words);
   }
   return list;
+}
+
+std::vector<std::int64_t> ConfigFields::token_ids(std::string_view name) {
+  constexpr std::int64_t most = 256;
+  constexpr std::string_view accepted = "a token id, or an array of at most 256 of them";
+  const JsonValue* value = value_of(name);
+  if (value == nullptr) return {};
+  std::vector<std::string> names;
+  if (std::holds_alternative<std::int64_t>(*value)) {
+    names.emplace_back(name);
+  } else {
+    const auto* container = std::get_if<JsonContainer>(value);
+    if (container == nullptr || !container->is_array || container->size > most) {
+      wrong(name, *value, accepted);
+      return {};
+    }
+    for (std::int64_t i = 0; i < container->size; ++i)
+      names.push_back(fmt::format("{}[{}]", name, i));
+  }
+  std::vector<std::int64_t> ids;
+  for (const std::string& each : names) {
+    const JsonValue* member = value_of(each);
+    const auto* id = member == nullptr ? nullptr : std::get_if<std::int64_t>(member);
+    if (id == nullptr) {
+      wrong(each, member == nullptr ? JsonValue() : *member, "a token id");
+      return {};
+    }
+    if (*id >= 0) ids.push_back(*id);
+  }
+  return ids;
+}
+
+std::int64_t ConfigFields::unused_size(std::string_view name) {
+  const JsonValue* value = value_of(name);
+  if (value == nullptr) return 0;
+  const auto* whole = std::get_if<std::int64_t>(value);
+  if (whole != nullptr && *whole >= 1) return *whole;
+  wrong(name, *value, "whole numbers from 1");
+  return 0;
 }
 
 void ConfigFields::refuse_unsupported() {

@@ -42,6 +42,13 @@ class ConfigFields {
   /// An array of texts; empty where the field is missing or null.
   std::vector<std::string> texts(std::string_view name);
 
+  /// A token id or an array of at most 256 of them, which changes no arithmetic: the field stays
+  /// unused. Negative numbers mean no token; empty where the field is missing or null.
+  std::vector<std::int64_t> token_ids(std::string_view name);
+  /// A whole number from 1, which changes no arithmetic: the field stays unused. 0 where it is
+  /// missing or null.
+  std::int64_t unused_size(std::string_view name);
+
   /// Records a problem for every field that changes arithmetic in a way that is not supported,
   /// unless its value says that it changes nothing.
   void refuse_unsupported();
@@ -58,7 +65,11 @@ class ConfigFields {
   [[nodiscard]] std::vector<std::string> unused() const;
 
  private:
-  /// The value of a field that is present and not null, marked as used; otherwise nullptr.
+  /// The index of a field; the number of fields if there is none.
+  [[nodiscard]] std::size_t find(std::string_view name) const;
+  /// The value of a field that is present and not null; otherwise nullptr.
+  [[nodiscard]] const JsonValue* value_of(std::string_view name) const;
+  /// The same, marked as used.
   const JsonValue* use(std::string_view name);
   void wrong(std::string_view name, const JsonValue& value, std::string_view accepted);
 
