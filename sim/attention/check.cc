@@ -54,7 +54,7 @@ Result<bool> check_shape(const AttentionShape& shape) {
                          NamedSize{"kv_heads", shape.kv_heads},
                          NamedSize{"query_len", shape.query_len}, NamedSize{"kv_len", shape.kv_len},
                          NamedSize{"head_dim", shape.head_dim}};
-  const Result<bool> checked = check_sizes(sizes, 1);
+  Result<bool> checked = check_sizes(sizes, 1);
   if (!checked) return checked;
   if (shape.query_heads % shape.kv_heads != 0) {
     return usage(fmt::format("{} query heads: must be a multiple of the {} K/V heads",
@@ -111,7 +111,7 @@ Result<bool> check_launch(const AttentionKernel& kernel, const AttentionProblem&
 }
 
 Result<bool> check_mask(const AttentionMask& mask) {
-  const Result<bool> checked = check_sizes(std::array{NamedSize{"window", mask.window}}, 0);
+  Result<bool> checked = check_sizes(std::array{NamedSize{"window", mask.window}}, 0);
   if (!checked) return checked;
   if (!(mask.soft_cap >= 0) || std::isinf(mask.soft_cap)) {
     return usage(fmt::format("soft cap {}: must be finite and 0 or more", mask.soft_cap));
