@@ -9,9 +9,9 @@
 
 #include "sim/attention/families.h"
 #include "sim/attention/product_sum.h"
-#include "sim/attention/task_errors.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
+#include "sim/tasks.h"
 
 namespace kvsim::attention {
 namespace {

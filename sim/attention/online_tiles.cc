@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "sim/attention/merge.h"
-#include "sim/attention/task_errors.h"
 #include "sim/attention/vector_steps.h"
 #include "sim/elementary.h"
 #include "sim/parallel.h"
+#include "sim/tasks.h"
 
 namespace kvsim::attention {
 namespace {

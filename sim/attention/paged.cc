@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "sim/attention/families.h"
-#include "sim/attention/task_errors.h"
 #include "sim/attention/vector_steps.h"
 #include "sim/engine/matrix.h"
 #include "sim/order.h"
+#include "sim/tasks.h"
 #include "softfloat/formats.h"
 
 namespace kvsim::attention {

@@ -12,12 +12,12 @@
 
 #include "sim/attention/families.h"
 #include "sim/attention/product_sum.h"
-#include "sim/attention/task_errors.h"
 #include "sim/attention/tile_steps.h"
 #include "sim/attention/torch_cpu_rules.h"
 #include "sim/attention/vector_steps.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
+#include "sim/tasks.h"
 #include "softfloat/formats.h"
 
 namespace kvsim::attention {

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "sim/parallel.h"
+#include "sim/tasks.h"
 #include "softfloat/formats.h"
 
 namespace kvsim::engine {
@@ -151,17 +149,11 @@ Result<bool> run_unit_program(const MatrixProblem& problem, const Program& progr
                               const EngineOptions& options) {
   const std::int64_t tile_rows = (problem.rows + rows_per_tile - 1) / rows_per_tile;
   const std::int64_t tile_columns = (problem.columns + columns_per_tile - 1) / columns_per_tile;
-  std::mutex mutex;
-  std::optional<Error> error;
-  parallel_for(tile_rows * tile_columns, options.threads, [&](std::int64_t tile) {
-    const Result<bool> done = TileProgram(problem, program, unit, options)
-                                  .run(tile / tile_columns * rows_per_tile,
-                                       tile % tile_columns * columns_per_tile, out, out_stride);
-    const std::lock_guard lock(mutex);
-    if (!done && !error) error = done.error();
+  return run_tasks(tile_rows * tile_columns, options.threads, [&](std::int64_t tile) {
+    return TileProgram(problem, program, unit, options)
+        .run(tile / tile_columns * rows_per_tile, tile % tile_columns * columns_per_tile, out,
+             out_stride);
   });
-  if (error) return *error;
-  return true;
 }
 
 }  // namespace kvsim::engine

@@ -10,7 +10,7 @@
 #include "sim/parallel.h"
 #include "softfloat/result.h"
 
-namespace kvsim::attention {
+namespace kvsim {
 
 /// Runs task(0) … task(count − 1), each a Result<bool>, on up to `threads` threads. Holds true, or
 /// the error of the first task that has one.
@@ -27,4 +27,4 @@ Result<bool> run_tasks(std::int64_t count, int threads, const Task& task) {
   return true;
 }
 
-}  // namespace kvsim::attention
+}  // namespace kvsim
