@@ -46,7 +46,8 @@ class Reader {
   Reader(std::span<const std::byte> bytes, std::string_view source)
       : bytes_(bytes), source_(source) {}
 
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  /// The first failure, once a call has returned false.
+  [[nodiscard]] Error error() const { return error_.value_or(Error{}); }
   [[nodiscard]] std::uint64_t left() const { return bytes_.size() - at_; }
   void set_place(std::string place) { place_ = std::move(place); }
 
@@ -214,13 +215,13 @@ Result<GgufMetadata> GgufMetadata::parse(std::span<const std::byte> bytes,
   GgufMetadata metadata;
   metadata.source_ = source;
   std::uint64_t count = 0;
-  if (!read_counts(reader, metadata.tensor_count_, count)) return *reader.error();
+  if (!read_counts(reader, metadata.tensor_count_, count)) return reader.error();
   for (std::uint64_t index = 0; index < count; ++index) {
     reader.set_place(fmt::format("key-value {} of {}", index + 1, count));
     GgufEntry entry;
-    if (!reader.text(entry.key, GgufLimits::key_bytes)) return *reader.error();
+    if (!reader.text(entry.key, GgufLimits::key_bytes)) return reader.error();
     reader.set_place(fmt::format("key {}", quote(entry.key)));
-    if (!reader.type(entry.type) || !reader.value(entry.type, entry.value)) return *reader.error();
+    if (!reader.type(entry.type) || !reader.value(entry.type, entry.value)) return reader.error();
     metadata.entries_.push_back(std::move(entry));
   }
   std::vector<std::string_view> keys;

@@ -77,7 +77,7 @@ std::optional<Error> GgufVocabulary::read_kind() {
 }
 
 Result<const GgufArray*> GgufVocabulary::per_token(std::string_view name, GgufType item) {
-  const auto array = metadata_.array(key(name), item);
+  auto array = metadata_.array(key(name), item);
   if (!array || *array == nullptr) return array;
   if ((*array)->size != vocabulary_.pieces.size()) {
     return fail(fmt::format("{} has {} items; accepted: {}, one for each token", key(name),
@@ -139,12 +139,13 @@ std::optional<Error> GgufVocabulary::read_merges() {
 std::optional<Error> GgufVocabulary::read_id(std::string_view name, std::optional<TokenId>& id) {
   const auto value = metadata_.whole(key(name));
   if (!value) return value.error();
-  if (!*value) return std::nullopt;
-  if (**value < 0 || **value >= static_cast<std::int64_t>(vocabulary_.pieces.size())) {
-    return fail(fmt::format("{} is {}; accepted: 0 to {}", key(name), **value,
+  const std::optional<std::int64_t> number = *value;
+  if (!number) return std::nullopt;
+  if (*number < 0 || *number >= static_cast<std::int64_t>(vocabulary_.pieces.size())) {
+    return fail(fmt::format("{} is {}; accepted: 0 to {}", key(name), *number,
                             vocabulary_.pieces.size() - 1));
   }
-  id = static_cast<TokenId>(**value);
+  id = static_cast<TokenId>(*number);
   return std::nullopt;
 }
 

@@ -191,11 +191,12 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text,
   }
   std::vector<TokenId> ids;
   if (options.add_bos.value_or(data_->add_bos)) {
-    if (!data_->bos) {
+    const std::optional<TokenId> bos = data_->bos;
+    if (!bos) {
       return Error{ErrorKind::usage,
                    "add_bos is true and the vocabulary has no bos token; accepted: false"};
     }
-    ids.push_back(*data_->bos);
+    ids.push_back(*bos);
   }
   for (const SpecialTokens::Part& part : data_->special.split(text, options.special_tokens)) {
     if (part.token) {

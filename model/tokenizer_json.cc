@@ -187,7 +187,9 @@ Problem read_model(const json& model, Vocabulary& vocabulary) {
                                                   "end_of_word_suffix"};
   for (const char* affix : affixes) {
     const json value = model.value(affix, json());
-    if (!value.is_null() && value != "") {
+    const bool is_set =
+        !value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().empty());
+    if (is_set) {
       return fmt::format("model.{} is set; accepted: null", affix);
     }
   }
