@@ -2,6 +2,9 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "cli/build_info.h"
 #include "cli/predict/cells.h"
 #include "cli/predict/prediction_report.h"
@@ -13,16 +16,34 @@ using prediction_tables::counted;
 using prediction_tables::percent_text;
 using prediction_tables::short_text;
 
+/// "by at most 2 ulp"; where a few numbers near zero are many ulp apart, what holds for most.
+std::string ulp_words(const VectorDifference& difference) {
+  constexpr std::int64_t readable = 16;
+  if (difference.max_ulp <= readable) {
+    return fmt::format("by at most {} ulp", difference.max_ulp);
+  }
+  // The class of distances below which 99 of 100 differing elements lie.
+  std::int64_t seen = 0;
+  for (const UlpBin& bin : difference.histogram) {
+    if (bin.from == 0) continue;
+    seen += bin.count;
+    if (100 * seen < 99 * difference.differing) continue;
+    return fmt::format("99 % of them by at most {} ulp (near zero {})",
+                       std::min(bin.to, difference.max_ulp), difference.max_ulp);
+  }
+  return fmt::format("by at most {} ulp", difference.max_ulp);
+}
+
 std::string attention_words(const Prediction& prediction) {
   const VectorDifference& difference = prediction.attention.difference;
   if (difference.differing > 0) {
-    return fmt::format("{} of the attention outputs differ, by at most {} ulp",
-                       percent_text(difference.share()), difference.max_ulp);
+    return fmt::format("{} of the attention outputs differ, {}", percent_text(difference.share()),
+                       ulp_words(difference));
   }
   const VectorDifference& k = prediction.projections.k;
   if (k.differing == 0) return "No attention output and no K element differs";
-  return fmt::format("No attention output differs, but {} of the keys do, by at most {} ulp",
-                     percent_text(k.share()), k.max_ulp);
+  return fmt::format("No attention output differs, but {} of the keys do, {}",
+                     percent_text(k.share()), ulp_words(k));
 }
 
 std::string flip_words(const FlipReport& flips) {
