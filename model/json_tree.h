@@ -43,12 +43,13 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
  protected:
   bool refuse(std::string problem);
+  /// Puts a value into the array or under the key that stands open.
+  bool add(nlohmann::json value);
   [[nodiscard]] std::size_t depth() const { return levels_.size(); }
   /// The key of the value that comes next, where it stands in an object.
   [[nodiscard]] const std::string& next_key() const { return key_; }
 
  private:
-  bool add(nlohmann::json value);
   bool open(nlohmann::json value);
   bool close();
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "run/margin.h"
+#include "softfloat/format.h"
+#include "softfloat/result.h"
+
+/// What a run leaves behind: one JSON line per prompt and one per (prompt, arm, step). Every engine
+/// writes the same lines (docs/schema/kvsim.record.1.json), so that their records can be joined.
+/// Equal runs give equal bytes: time, host and threads are no part of them.
+namespace kvsim {
+
+/// The schema that this version writes and reads.
+inline constexpr std::string_view record_schema = "kvsim.record/1";
+
+/// How many of the largest logits a step line holds.
+inline constexpr std::int64_t record_top_tokens = 20;
+
+/// An arm of the head line.
+struct RecordArm {
+  std::string label;  ///< what step lines call it
+  std::string text;   ///< to_text() of the arm
+  std::string dispatch;
+
+  friend bool operator==(const RecordArm&, const RecordArm&) = default;
+};
+
+/// What ran, the same in every head line of a file.
+struct RecordRun {
+  std::string version;  ///< of the program
+  std::string engine;   ///< "sim", "torch-cpu", "torch-cuda"
+  std::string model;    ///< name or folder, as given
+  std::string model_sha256;
+  std::string storage;   ///< format of weights and K/V
+  std::string sampling;  ///< to_text() of the rule
+  std::uint64_t seed = 0;
+  std::int64_t max_new_tokens = 0;
+  bool teacher_forced = false;  ///< every arm is fed the first arm's tokens
+  std::vector<RecordArm> arms;
+
+  friend bool operator==(const RecordRun&, const RecordRun&) = default;
+};
+
+/// The head line of one prompt.
+struct PromptRecord {
+  std::int64_t prompt = 0;  ///< from 0
+  std::vector<std::int64_t> prompt_ids;
+  RecordRun run;
+
+  friend bool operator==(const PromptRecord&, const PromptRecord&) = default;
+};
+
+/// One of the largest logits.
+struct RecordTop {
+  std::int64_t id = 0;
+  double logit = 0;
+  double logprob = 0;  ///< natural logarithm of the probability over the whole vocabulary
+
+  friend bool operator==(const RecordTop&, const RecordTop&) = default;
+};
+
+/// The digest of one piece of state: the rows of K or V, or another operator's output, of one head
+/// in one layer.
+struct StateDigest {
+  std::int64_t layer = 0;
+  std::string operation;  ///< "k", "v"
+  std::int64_t head = 0;
+  std::int64_t position = 0;  ///< of the (first) token
+  std::string digest;
+
+  friend bool operator==(const StateDigest&, const StateDigest&) = default;
+};
+
+/// Digests at the four levels; a level that was not recorded is empty.
+struct RecordDigests {
+  std::vector<StateDigest> state;
+  std::vector<std::string> layer;  ///< hidden state of the last row after each layer
+  std::vector<std::string> route;  ///< chosen experts of each layer
+  std::string token;               ///< all logits that chose the token
+
+  friend bool operator==(const RecordDigests&, const RecordDigests&) = default;
+};
+
+/// What a step cost.
+struct RecordCost {
+  std::int64_t multiply_adds = 0;
+  std::int64_t roundings = 0;
+
+  friend bool operator==(const RecordCost&, const RecordCost&) = default;
+};
+
+/// One step of one arm of one prompt.
+struct StepRecord {
+  std::int64_t prompt = 0;
+  std::string arm;
+  std::int64_t step = 0;         ///< from 0: the first generated token
+  std::int64_t token = 0;        ///< the chosen one
+  std::vector<RecordTop> top;    ///< largest logit first, lower index first among equals
+  std::optional<Margin> margin;  ///< of the two largest; none where fewer than two are finite
+  RecordDigests digests;
+  RecordCost cost;
+
+  friend bool operator==(const StepRecord&, const StepRecord&) = default;
+};
+
+using RecordLine = std::variant<PromptRecord, StepRecord>;
+
+/// The line, ended by a newline. Keys always come in the same order; numbers are the shortest that
+/// read back as the same binary64 value. Numbers must be finite.
+[[nodiscard]] std::string to_line(const PromptRecord& record);
+[[nodiscard]] std::string to_line(const StepRecord& record);
+
+/// The largest finite logits with log-probabilities, and the margin of the first two, of a token's
+/// logits in `storage`. Errors as of softmax_normalizer().
+struct RecordedLogits {
+  std::vector<RecordTop> top;
+  std::optional<Margin> margin;
+};
+[[nodiscard]] Result<RecordedLogits> recorded_logits(std::span<const double> logits,
+                                                     const softfloat::Format& storage);
+
+/// The first 16 hexadecimal digits of the SHA-256 of these numbers' bytes, little-endian; every NaN
+/// counts as 0x7fc00000.
+[[nodiscard]] std::string digest_of(std::span<const float> values);
+
+}  // namespace kvsim
