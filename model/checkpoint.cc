@@ -31,6 +31,7 @@ Checkpoint::Checkpoint(ModelConfig config, std::vector<CheckpointFile> files,
 std::span<const Weight> Checkpoint::layer(std::int64_t i) const {
   const std::span<const Weight> all = weights_;
   if (i < 0) return all.first(layer_begin_.front());
+  if (i >= config_.layers) return {};
   const std::size_t begin = layer_begin_[static_cast<std::size_t>(i)];
   return all.subspan(begin, layer_begin_[static_cast<std::size_t>(i) + 1] - begin);
 }
@@ -75,6 +76,7 @@ Result<std::vector<float>> Checkpoint::read(const Weight& weight) const {
 std::string Checkpoint::identity() const {
   if (files_.size() == 1) return sha256(files_.front().mapping.bytes());
   std::vector<const CheckpointFile*> sorted;
+  sorted.reserve(files_.size());
   for (const CheckpointFile& file : files_) sorted.push_back(&file);
   std::ranges::sort(sorted, {}, &CheckpointFile::name);
   std::string lines;

@@ -51,7 +51,7 @@ class Checkpoint {
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] std::span<const CheckpointFile> files() const { return files_; }
   [[nodiscard]] std::span<const Weight> weights() const { return weights_; }
-  /// The weights of layer i, 0 <= i < config().layers, or with -1 those of the whole model.
+  /// The weights of layer i, or with -1 those of the whole model; none beyond the last layer.
   [[nodiscard]] std::span<const Weight> layer(std::int64_t i) const;
   /// The weight with that role, of layer i or with -1 of the whole model; nullptr where the model
   /// has none. The output matrix of a tied model is its embedding.

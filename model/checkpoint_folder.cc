@@ -82,8 +82,8 @@ class FolderReader {
     for (const std::int64_t id : config_.eos) {
       if (id >= config_.vocabulary) return id_error(eos_path, "eos_token_id", id);
     }
-    if (config_.bos.value_or(0) >= config_.vocabulary) {
-      return id_error(bos_path, "bos_token_id", *config_.bos);
+    if (const std::int64_t id = config_.bos.value_or(0); id >= config_.vocabulary) {
+      return id_error(bos_path, "bos_token_id", id);
     }
     return true;
   }
@@ -135,8 +135,10 @@ class FolderReader {
   /// The index and the files must agree on every tensor, so that none is taken from a place that
   /// another reader would not look at.
   Result<bool> check_places() {
-    const auto name = [](const Found& found) -> const std::string& { return found.tensor.name; };
-    std::ranges::stable_sort(found_, {}, name);
+    const auto place = [](const Found& found) {
+      return std::pair(std::string_view(found.tensor.name), found.file);
+    };
+    std::ranges::sort(found_, {}, place);
     if (!index_) return true;
     for (const Found& found : found_) {
       const auto entry = std::ranges::lower_bound(index_->entries, found.tensor.name, {},

@@ -205,7 +205,10 @@ Result<Llama2cContent> parse_llama2c(std::span<const std::byte> file, std::strin
   taker.skip(table_values(*config));
   if (!config->tied_embedding) taker.take(output_stretch);
   Llama2cContent content{.config = std::move(*config), .weights = std::move(taker.weights())};
-  std::ranges::stable_sort(content.weights, {}, &Weight::layer);
+  const auto place = [](const Weight& weight) {
+    return std::pair(weight.layer, weight.bytes.data());
+  };
+  std::ranges::sort(content.weights, {}, place);
   return content;
 }
 

@@ -180,6 +180,10 @@ TEST(CheckpointFolder, GenerationConfig) {
   expect_error(load(folder), "generation_config.json: field \"eos_token_id[0]\" is the text \"a\"");
   test::write_file(path, R"({"eos_token_id": 14})");
   expect_error(load(folder), "eos_token_id is 14; accepted: token ids below 14, the vocab_size");
+  test::write_file(path, R"({"bos_token_id": 14})");
+  expect_error(load(folder), "bos_token_id is 14; accepted: token ids below 14, the vocab_size");
+  test::write_file(path, R"({"eos_token_id": 13, "bos_token_id": 13})");
+  EXPECT_TRUE(load(folder));
   test::write_file(path, "[");
   expect_error(load(folder), "generation_config.json: ");
 }

@@ -88,6 +88,8 @@ TEST(Checkpoint, EveryTensorOfEveryFamilyIsRead) {
     }
     EXPECT_EQ(model->layer(-1).size() + model->layer(0).size() + model->layer(1).size(),
               family.tensors.size());
+    EXPECT_TRUE(model->layer(2).empty());
+    EXPECT_EQ(model->find(WeightRole::q, 2), nullptr);
     for (const Weight& weight : model->layer(1)) {
       EXPECT_TRUE(weight.name.starts_with("model.layers.1.")) << weight.name;
     }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,6 +130,7 @@ inline void add_to_layers(std::vector<TestTensor>& tensors, std::string_view nam
 /// Writes config.json and one file for every name in `tensors`; an index where there are several.
 inline void write_model(const TemporaryFolder& folder, std::string_view config,
                         const std::vector<TestTensor>& tensors) {
+  std::filesystem::remove(folder.file("config.json"));
   write_file(folder.file("config.json"), config);
   std::string map;
   std::vector<std::string> files;
@@ -136,7 +138,11 @@ inline void write_model(const TemporaryFolder& folder, std::string_view config,
     map += fmt::format(R"({}"{}":"{}")", map.empty() ? "" : ",", tensor.name, tensor.file);
     if (std::ranges::find(files, tensor.file) == files.end()) files.push_back(tensor.file);
   }
-  for (const std::string& file : files) write_file(folder.file(file), shard(tensors, file));
+  for (const std::string& file : files) {
+    // Some file systems wait for the disk where a file is written over.
+    std::filesystem::remove(folder.file(file));
+    write_file(folder.file(file), shard(tensors, file));
+  }
   if (files.size() == 1) return;
   write_file(folder.file("model.safetensors.index.json"),
              fmt::format(R"({{"metadata":{{"total_size":1.5}},"weight_map":{{{}}}}})", map));
