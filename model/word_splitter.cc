@@ -53,6 +53,39 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
+/// The pattern with `\\s` and `\\S` spelled out as Unicode's white space: PCRE2 counts U+180E in,
+/// which neither Unicode nor the library that the patterns were written for does.
+std::string with_unicode_white_space(std::string_view pattern) {
+  constexpr std::string_view white_space = R"(\t-\r\x{85}\p{Z})";
+  std::string out;
+  bool in_class = false;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char character = pattern[at];
+    const char next = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    if (character == '\\' && next == 's') {
+      out += in_class ? std::string(white_space) : fmt::format("[{}]", white_space);
+      ++at;
+    } else if (character == '\\' && next == 'S' && !in_class) {
+      out += fmt::format("[^{}]", white_space);
+      ++at;
+    } else if (character == '\\' && next != '\0') {
+      out.append({character, next});
+      ++at;
+    } else {
+      out += character;
+      if (character == '[' && !in_class) {
+        in_class = true;
+        // A bracket that closes directly behind the opening stands for itself.
+        if (next == '^') out += pattern[++at];
+        if (at + 1 < pattern.size() && pattern[at + 1] == ']') out += pattern[++at];
+      } else if (character == ']') {
+        in_class = false;
+      }
+    }
+  }
+  return out;
+}
+
 struct Segment {
   std::string_view text;
   bool matched = false;
@@ -164,8 +197,10 @@ Result<WordSplitter> WordSplitter::make(std::span<const SplitRule> rules, std::s
     PCRE2_SIZE offset = 0;
     auto compiled = std::make_shared<Compiled>();
     compiled->rule = rule;
-    compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(rule.pattern.data()),
-                                       rule.pattern.size(), options, &code, &offset, nullptr));
+    const std::string pattern =
+        rule.literal ? rule.pattern : with_unicode_white_space(rule.pattern);
+    compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                       options, &code, &offset, nullptr));
     if (compiled->code == nullptr) {
       return fail(fmt::format("split pattern {}: {} at byte {}; accepted: a regular expression",
                               quote(rule.pattern), message_of(code), offset));

@@ -67,6 +67,17 @@ TEST(BytePairEncoding, MergesStayInsideWords) {
   EXPECT_EQ(encode(parse(byte_level(R"(["a b"])", digits)), "ab1a"), (Ids{4, 9, 0}));
 }
 
+/// U+180E has been no white space since Unicode 6.3. GPT-2's rule then keeps it with the sign
+/// before it in one word, where a merge of the two may act; U+2003, a space, would begin a word.
+TEST(BytePairEncoding, MongolianVowelSeparatorIsNoSpace) {
+  const std::string file = R"({"pre_tokenizer":)" + std::string(plain) +
+                           R"(,"model":{"vocab":{"+":0,"á":1,"ł":2,"İ":3,"+á":4,"â":5,"Ģ":6,"ĥ":7,)"
+                           R"("+â":8},"merges":["+ á","+ â"]}})";
+  const Tokenizer tokenizer = parse(file);
+  EXPECT_EQ(encode(tokenizer, "+\xe1\xa0\x8e").front(), 4);
+  EXPECT_EQ(encode(tokenizer, "+\xe2\x80\x83").front(), 0);
+}
+
 TEST(BytePairEncoding, IgnoreMerges) {
   // "abc" is a token, though no merge makes it.
   const Tokenizer tokenizer =
