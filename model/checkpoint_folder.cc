@@ -115,6 +115,9 @@ class FolderReader {
             fmt::format("is missing; accepted: every file that {} names", index_name));
       }
       if (const Result<bool> status = open_file(name); !status) return status.error();
+      // More tensors than the index names: check_places names one of them, and no file can make
+      // the list longer than that.
+      if (found_.size() > index->entries.size()) break;
     }
     index_ = std::move(*index);
     return true;
