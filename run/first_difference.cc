@@ -132,8 +132,10 @@ std::vector<ChurnRow> churn_table(const std::vector<StepComparison>& steps) {
   }
   std::vector<ChurnRow> table;
   for (const auto& [id, row] : rows) table.push_back({id, row.entered, row.left});
-  std::stable_sort(table.begin(), table.end(), [](const ChurnRow& a, const ChurnRow& b) {
-    return a.entered + a.left > b.entered + b.left;
+  std::sort(table.begin(), table.end(), [](const ChurnRow& a, const ChurnRow& b) {
+    const std::int64_t changes_a = a.entered + a.left;
+    const std::int64_t changes_b = b.entered + b.left;
+    return changes_a > changes_b || (changes_a == changes_b && a.id < b.id);
   });
   return table;
 }

@@ -17,13 +17,17 @@ std::vector<TokenLogit> largest_logits(std::span<const double> logits, std::int6
   const std::int64_t kept = std::clamp<std::int64_t>(count, 0, size);
   std::vector<std::int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  // A strict order of distinct tokens, so that the result does not depend on the sort.
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(),
-                    [&](std::int64_t a, std::int64_t b) {
-                      const double x = logits[static_cast<std::size_t>(a)];
-                      const double y = logits[static_cast<std::size_t>(b)];
-                      return x > y || (x == y && a < b);
-                    });
+  // A strict order of distinct tokens, so that the result does not depend on the way of sorting.
+  const auto is_before = [&](std::int64_t a, std::int64_t b) {
+    const double x = logits[static_cast<std::size_t>(a)];
+    const double y = logits[static_cast<std::size_t>(b)];
+    return x > y || (x == y && a < b);
+  };
+  if (kept < size / 8) {
+    std::partial_sort(order.begin(), order.begin() + kept, order.end(), is_before);
+  } else {
+    std::sort(order.begin(), order.end(), is_before);
+  }
   std::vector<TokenLogit> result;
   for (const std::int64_t token : std::span(order).first(static_cast<std::size_t>(kept))) {
     result.push_back({token, logits[static_cast<std::size_t>(token)]});

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -74,6 +76,17 @@ TEST(RecordLine, ReadsBackWhatIsWritten) {
   ASSERT_TRUE(read_step) << read_step.error().message;
   EXPECT_EQ(std::get<StepRecord>(*read_step), step);
   EXPECT_TRUE(std::signbit(std::get<StepRecord>(*read_step).top[1].logit));
+}
+
+// The golden lines are written by hand; schema_test.py shows that they fit the schema.
+TEST(RecordLine, OfTheGoldenFileIsWrittenAsItWasRead) {
+  std::ifstream file(KVSIM_SOURCE_DIR "/tests/run/golden/records.jsonl", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Result<Records> records = parse_records(text, "golden");
+  ASSERT_TRUE(records) << records.error().message;
+  std::string written = to_line(records->prompts.at(0));
+  for (const StepRecord& step : records->steps) written += to_line(step);
+  EXPECT_EQ(written, text);
 }
 
 TEST(RecordLine, NamesTheFieldThatIsWrong) {
