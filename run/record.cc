@@ -82,18 +82,24 @@ std::string to_line(const StepRecord& record) {
                                   number(record.margin->ulps))
                     : "null";
   return fmt::format(
-      R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},"top":{},)"
+      R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},"logprob":{},"top":{},)"
       R"("margin":{},"digests":{},"cost":{{"multiply_adds":{},"roundings":{}}}}})"
       "\n",
-      text(record_schema), record.prompt, text(record.arm), record.step, record.token, top, margin,
-      digests_object(record.digests), record.cost.multiply_adds, record.cost.roundings);
+      text(record_schema), record.prompt, text(record.arm), record.step, record.token,
+      number(record.logprob), top, margin, digests_object(record.digests),
+      record.cost.multiply_adds, record.cost.roundings);
 }
 
-Result<RecordedLogits> recorded_logits(std::span<const double> logits,
+Result<RecordedLogits> recorded_logits(std::span<const double> logits, std::int64_t token,
                                        const softfloat::Format& storage) {
+  if (token < 0 || token >= std::ssize(logits)) {
+    return Error{ErrorKind::usage,
+                 fmt::format("token {} of {} logits; accepted: one of them", token, logits.size())};
+  }
   const Result<SoftmaxNormalizer> normalizer = softmax_normalizer(logits);
   if (!normalizer) return normalizer.error();
   RecordedLogits result;
+  result.logprob = log_probability(*normalizer, logits[static_cast<std::size_t>(token)]);
   for (const TokenLogit& entry : largest_logits(logits, record_top_tokens)) {
     if (!std::isfinite(entry.logit)) break;  // −infinity: what follows is as well
     result.top.push_back({entry.token, entry.logit, log_probability(*normalizer, entry.logit)});

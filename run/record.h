@@ -105,6 +105,7 @@ struct StepRecord {
   std::string arm;
   std::int64_t step = 0;         ///< from 0: the first generated token
   std::int64_t token = 0;        ///< the chosen one
+  double logprob = 0;            ///< of the token, which need not be among the largest
   std::vector<RecordTop> top;    ///< largest logit first, lower index first among equals
   std::optional<Margin> margin;  ///< of the two largest; none where fewer than two are finite
   RecordDigests digests;
@@ -120,13 +121,17 @@ using RecordLine = std::variant<PromptRecord, StepRecord>;
 [[nodiscard]] std::string to_line(const PromptRecord& record);
 [[nodiscard]] std::string to_line(const StepRecord& record);
 
-/// The largest finite logits with log-probabilities, and the margin of the first two, of a token's
-/// logits in `storage`. Errors as of softmax_normalizer().
+/// What a step line says about the logits that chose its token.
 struct RecordedLogits {
-  std::vector<RecordTop> top;
-  std::optional<Margin> margin;
+  double logprob = 0;            ///< of the token; −infinity for an impossible one
+  std::vector<RecordTop> top;    ///< the largest finite ones
+  std::optional<Margin> margin;  ///< of the first two
 };
+
+/// The logits of a whole vocabulary, which are numbers of `storage`, and the chosen token. Errors
+/// (usage): those of softmax_normalizer(), and a token that the vocabulary lacks.
 [[nodiscard]] Result<RecordedLogits> recorded_logits(std::span<const double> logits,
+                                                     std::int64_t token,
                                                      const softfloat::Format& storage);
 
 /// The first 16 hexadecimal digits of the SHA-256 of these numbers' bytes, little-endian; every NaN

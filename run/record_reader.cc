@@ -77,14 +77,15 @@ RecordDigests read_digests(const RecordField& field) {
 
 StepRecord read_step(const RecordField& line) {
   StepRecord record;
-  if (!line.is_object_of({"schema", "kind", "prompt", "arm", "step", "token", "top", "margin",
-                          "digests", "cost"})) {
+  if (!line.is_object_of({"schema", "kind", "prompt", "arm", "step", "token", "logprob", "top",
+                          "margin", "digests", "cost"})) {
     return record;
   }
   record.prompt = line.at("prompt").whole_number();
   record.arm = line.at("arm").text();
   record.step = line.at("step").whole_number();
   record.token = line.at("token").whole_number();
+  record.logprob = line.at("logprob").number();
   record.top = read_top(line.at("top"));
   if (const RecordField margin = line.at("margin");
       !margin.is_null() && margin.is_object_of({"logits", "ulps"})) {

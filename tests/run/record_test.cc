@@ -42,16 +42,17 @@ std::string changed(const std::string& from, const std::string& to) {
 }
 
 TEST(RecordLine, IsWrittenAsTheSchemaSays) {
-  EXPECT_EQ(to_line(test::step_record("on", 3, 9)),
-            R"({"schema":"kvsim.record/1","kind":"step","prompt":0,"arm":"on","step":3,"token":9,)"
-            R"("top":[{"id":9,"logit":20.5,"logprob":-0.25},{"id":10,"logit":20.25,"logprob":-2}],)"
-            R"("margin":{"logits":0.25,"ulps":2},"digests":{"state":[)"
-            R"({"layer":0,"operation":"k","head":0,"position":3,"digest":"aa"},)"
-            R"({"layer":0,"operation":"v","head":0,"position":3,"digest":"bb"},)"
-            R"({"layer":1,"operation":"k","head":0,"position":3,"digest":"cc"}],)"
-            R"("layer":["l0","l1"],"route":[],"token":"t"},)"
-            R"("cost":{"multiply_adds":1000,"roundings":2000}})"
-            "\n");
+  EXPECT_EQ(
+      to_line(test::step_record("on", 3, 9)),
+      R"({"schema":"kvsim.record/1","kind":"step","prompt":0,"arm":"on","step":3,"token":9,"logprob":-0.25,)"
+      R"("top":[{"id":9,"logit":20.5,"logprob":-0.25},{"id":10,"logit":20.25,"logprob":-2}],)"
+      R"("margin":{"logits":0.25,"ulps":2},"digests":{"state":[)"
+      R"({"layer":0,"operation":"k","head":0,"position":3,"digest":"aa"},)"
+      R"({"layer":0,"operation":"v","head":0,"position":3,"digest":"bb"},)"
+      R"({"layer":1,"operation":"k","head":0,"position":3,"digest":"cc"}],)"
+      R"("layer":["l0","l1"],"route":[],"token":"t"},)"
+      R"("cost":{"multiply_adds":1000,"roundings":2000}})"
+      "\n");
   EXPECT_EQ(to_line(test::prompt_record()),
             R"({"schema":"kvsim.record/1","kind":"prompt","prompt":0,"prompt_ids":[1,42,7],"run":)"
             R"({"version":"0.1.0","engine":"sim","model":"kv-tiny","model_sha256":"00ff",)"
@@ -154,7 +155,7 @@ TEST(RecordedLogits, AreTheLargestFiniteOnesWithTheirMargin) {
   // Weights 4, 2, 2 of 8: log-probabilities ln ½, ln ¼, ln ¼.
   const double ln2 = 0.69314718055994531;
   const std::vector<double> logits{20, -std::numeric_limits<double>::infinity(), 20 + ln2, 20};
-  const Result<RecordedLogits> found = recorded_logits(logits, softfloat::binary16);
+  const Result<RecordedLogits> found = recorded_logits(logits, 3, softfloat::binary16);
   ASSERT_TRUE(found);
   ASSERT_EQ(found->top.size(), 3U);
   EXPECT_EQ(found->top[0].id, 2);
@@ -164,8 +165,13 @@ TEST(RecordedLogits, AreTheLargestFiniteOnesWithTheirMargin) {
   EXPECT_NEAR(found->top[2].logprob, -2 * ln2, 1e-15);
   EXPECT_NEAR(found->margin->logits, ln2, 1e-14);
   EXPECT_NEAR(found->margin->ulps, 64 * ln2, 1e-12);  // 20 has a unit of 2^−6 in binary16
-  EXPECT_FALSE(recorded_logits(std::vector{1.0}, softfloat::binary16)->margin);
-  EXPECT_FALSE(recorded_logits({}, softfloat::binary16));
+  EXPECT_FALSE(recorded_logits(std::vector{1.0}, 0, softfloat::binary16)->margin);
+  EXPECT_EQ(found->logprob, found->top[2].logprob);
+  EXPECT_EQ(recorded_logits(logits, 1, softfloat::binary16)->logprob,
+            -std::numeric_limits<double>::infinity());
+  EXPECT_FALSE(recorded_logits({}, 0, softfloat::binary16));
+  EXPECT_THAT(recorded_logits(logits, 4, softfloat::binary16).error().message,
+              HasSubstr("token 4 of 4 logits; accepted: one of them"));
 }
 
 TEST(DigestOf, IsThatOfTheLittleEndianBytes) {

@@ -38,6 +38,7 @@ inline StepRecord step_record(std::string arm, std::int64_t step, std::int64_t t
   record.arm = std::move(arm);
   record.step = step;
   record.token = token;
+  record.logprob = -0.25;
   record.top = {{token, 20.5, -0.25}, {token + 1, 20.25, -2}};
   record.margin = Margin{0.25, 2};
   record.digests = {.state = {{0, "k", 0, 3, "aa"}, {0, "v", 0, 3, "bb"}, {1, "k", 0, 3, "cc"}},
