@@ -82,8 +82,8 @@ std::string to_line(const StepRecord& record) {
                                   number(record.margin->ulps))
                     : "null";
   return fmt::format(
-      R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},"logprob":{},"top":{},)"
-      R"("margin":{},"digests":{},"cost":{{"multiply_adds":{},"roundings":{}}}}})"
+      R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},)"
+      R"("logprob":{},"top":{},"margin":{},"digests":{},"cost":{{"multiply_adds":{},"roundings":{}}}}})"
       "\n",
       text(record_schema), record.prompt, text(record.arm), record.step, record.token,
       number(record.logprob), top, margin, digests_object(record.digests),

@@ -44,8 +44,8 @@ std::string changed(const std::string& from, const std::string& to) {
 TEST(RecordLine, IsWrittenAsTheSchemaSays) {
   EXPECT_EQ(
       to_line(test::step_record("on", 3, 9)),
-      R"({"schema":"kvsim.record/1","kind":"step","prompt":0,"arm":"on","step":3,"token":9,"logprob":-0.25,)"
-      R"("top":[{"id":9,"logit":20.5,"logprob":-0.25},{"id":10,"logit":20.25,"logprob":-2}],)"
+      R"({"schema":"kvsim.record/1","kind":"step","prompt":0,"arm":"on","step":3,"token":9,)"
+      R"("logprob":-0.25,"top":[{"id":9,"logit":20.5,"logprob":-0.25},{"id":10,"logit":20.25,"logprob":-2}],)"
       R"("margin":{"logits":0.25,"ulps":2},"digests":{"state":[)"
       R"({"layer":0,"operation":"k","head":0,"position":3,"digest":"aa"},)"
       R"({"layer":0,"operation":"v","head":0,"position":3,"digest":"bb"},)"
