@@ -30,8 +30,8 @@ struct FamilyRules {
   double final_cap = 0;
 };
 
-// Source: the configuration and model classes of transformers (src/transformers/models/*/
-// {configuration,modeling}_*.py, 2026-08).
+// Source: the configuration classes of transformers (src/transformers/models/*/configuration_*.py,
+// 2026-08); which biases a class has: modeling_*.py beside them, 5.24.0.
 inline constexpr auto config_rules = std::to_array<FamilyRules>({
     {.family = {"llama", "Llama 1 to 3, SmolLM2"}, .attention_bias = true, .mlp_bias = true},
     {.family = {"mistral", "Mistral 7B"}, .window = 4096},

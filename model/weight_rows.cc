@@ -14,8 +14,8 @@ using Role = WeightRole;
 using Size = WeightSize;
 using When = WeightPresence;
 
-// Source: the state dictionaries of transformers (src/transformers/models/{llama,mistral,gemma2,
-// gemma3,qwen2,qwen3}/modeling_*.py, 2026-08). A Linear layer's weight is [outputs, inputs].
+// Source: the model classes of transformers 5.24.0 (src/transformers/models/{llama,mistral,gemma2,
+// gemma3,qwen2,qwen3}/modeling_*.py). A Linear layer's weight is [outputs, inputs].
 constexpr auto model_rows = std::to_array<WeightRow>({
     {Role::embedding, "embed_tokens.weight", Size::vocabulary, Size::hidden},
     {Role::final_norm, "norm.weight", Size::hidden},
