@@ -81,13 +81,14 @@ std::string to_line(const StepRecord& record) {
       record.margin ? fmt::format(R"({{"logits":{},"ulps":{}}})", number(record.margin->logits),
                                   number(record.margin->ulps))
                     : "null";
-  return fmt::format(
-      R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},)"
-      R"("logprob":{},"top":{},"margin":{},"digests":{},"cost":{{"multiply_adds":{},"roundings":{}}}}})"
-      "\n",
-      text(record_schema), record.prompt, text(record.arm), record.step, record.token,
-      number(record.logprob), top, margin, digests_object(record.digests),
-      record.cost.multiply_adds, record.cost.roundings);
+  return fmt::format(R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},)"
+                     R"("logprob":{},"top":{},"margin":{},"digests":{},)"
+                     R"("cost":{{"multiply_adds":{},"roundings":{}}}}})"
+                     "\n",
+                     text(record_schema), record.prompt, text(record.arm), record.step,
+                     record.token, number(record.logprob), top, margin,
+                     digests_object(record.digests), record.cost.multiply_adds,
+                     record.cost.roundings);
 }
 
 Result<RecordedLogits> recorded_logits(std::span<const double> logits, std::int64_t token,

@@ -42,17 +42,17 @@ std::string changed(const std::string& from, const std::string& to) {
 }
 
 TEST(RecordLine, IsWrittenAsTheSchemaSays) {
-  EXPECT_EQ(
-      to_line(test::step_record("on", 3, 9)),
-      R"({"schema":"kvsim.record/1","kind":"step","prompt":0,"arm":"on","step":3,"token":9,)"
-      R"("logprob":-0.25,"top":[{"id":9,"logit":20.5,"logprob":-0.25},{"id":10,"logit":20.25,"logprob":-2}],)"
-      R"("margin":{"logits":0.25,"ulps":2},"digests":{"state":[)"
-      R"({"layer":0,"operation":"k","head":0,"position":3,"digest":"aa"},)"
-      R"({"layer":0,"operation":"v","head":0,"position":3,"digest":"bb"},)"
-      R"({"layer":1,"operation":"k","head":0,"position":3,"digest":"cc"}],)"
-      R"("layer":["l0","l1"],"route":[],"token":"t"},)"
-      R"("cost":{"multiply_adds":1000,"roundings":2000}})"
-      "\n");
+  EXPECT_EQ(to_line(test::step_record("on", 3, 9)),
+            R"({"schema":"kvsim.record/1","kind":"step","prompt":0,"arm":"on","step":3,"token":9,)"
+            R"("logprob":-0.25,)"
+            R"("top":[{"id":9,"logit":20.5,"logprob":-0.25},{"id":10,"logit":20.25,"logprob":-2}],)"
+            R"("margin":{"logits":0.25,"ulps":2},"digests":{"state":[)"
+            R"({"layer":0,"operation":"k","head":0,"position":3,"digest":"aa"},)"
+            R"({"layer":0,"operation":"v","head":0,"position":3,"digest":"bb"},)"
+            R"({"layer":1,"operation":"k","head":0,"position":3,"digest":"cc"}],)"
+            R"("layer":["l0","l1"],"route":[],"token":"t"},)"
+            R"("cost":{"multiply_adds":1000,"roundings":2000}})"
+            "\n");
   EXPECT_EQ(to_line(test::prompt_record()),
             R"({"schema":"kvsim.record/1","kind":"prompt","prompt":0,"prompt_ids":[1,42,7],"run":)"
             R"({"version":"0.1.0","engine":"sim","model":"kv-tiny","model_sha256":"00ff",)"
