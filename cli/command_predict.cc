@@ -48,9 +48,10 @@ constexpr std::array predict_options{
     OptionSpec{"--prefix", "N",
                "tokens before the last one in the decoder, 1 to 1024 (default 16)"},
     OptionSpec{"--trials", "N", "pairs of tokens whose logits are compared (default 2000)"},
-    OptionSpec{"--margins", "FILE",
-               "margins of your model: JSON {\"prompts\": [[[top logit, margin], ...], ...]} or a list "
-               "of numbers (default: those of SmolLM2-135M-Instruct on GSM8K)"},
+    OptionSpec{
+        "--margins", "FILE",
+        "margins of your model: JSON {\"prompts\": [[[top logit, margin], ...], ...]} or a list "
+        "of numbers (default: those of SmolLM2-135M-Instruct on GSM8K)"},
     OptionSpec{"--exp-table", "FILE",
                "captured results of ex2.approx (docs/exp.md): without them every result that hangs "
                "on it is marked exp: bounded"},

@@ -63,8 +63,8 @@ struct LayerDrift {
 /// What run_decoder() finds.
 struct DecoderReport {
   std::vector<LayerDrift> layers;
-  VectorDifference first_keys;     ///< cache-on against cache-off, layer 0, all tokens, before RoPE
-  VectorDifference first_values;   ///< the same of the values
+  VectorDifference first_keys;    ///< cache-on against cache-off, layer 0, all tokens, before RoPE
+  VectorDifference first_values;  ///< the same of the values
   /// The last token's hidden state after the last layer, numbers of storage.
   std::vector<float> on_state;
   std::vector<float> off_state;
