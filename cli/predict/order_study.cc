@@ -122,12 +122,14 @@ Result<AttentionArithmetic> arithmetic_from(const ParsedOptions& options) {
 }
 
 std::optional<Error> check_options(const ParsedOptions& options) {
+  const std::optional<std::string_view> study = order_study_option(options);
+  if (!study) return std::nullopt;
   for (const std::string_view other : other_options) {
     if (!options.has(other)) continue;
     return Error{ErrorKind::usage,
                  fmt::format("{} is given with {}, which asks for the study of summation orders "
                              "alone; one of them is accepted",
-                             other, *order_study_option(options))};
+                             other, *study)};
   }
   return std::nullopt;
 }
