@@ -92,6 +92,7 @@ void compare_levels(const StepRecord& first, const StepRecord& second, PromptDif
 
 std::vector<std::int64_t> sorted_ids(const StepRecord& step) {
   std::vector<std::int64_t> ids;
+  ids.reserve(step.top.size());
   for (const RecordTop& entry : step.top) ids.push_back(entry.id);
   std::sort(ids.begin(), ids.end());
   return ids;
@@ -99,6 +100,7 @@ std::vector<std::int64_t> sorted_ids(const StepRecord& step) {
 
 std::vector<TokenLogProbability> log_probabilities(const StepRecord& step) {
   std::vector<TokenLogProbability> list;
+  list.reserve(step.top.size());
   for (const RecordTop& entry : step.top) list.push_back({entry.id, entry.logprob});
   return list;
 }
@@ -131,6 +133,7 @@ std::vector<ChurnRow> churn_table(const std::vector<StepComparison>& steps) {
     for (const std::int64_t id : step.left) ++rows[id].left;
   }
   std::vector<ChurnRow> table;
+  table.reserve(rows.size());
   for (const auto& [id, row] : rows) table.push_back({id, row.entered, row.left});
   std::sort(table.begin(), table.end(), [](const ChurnRow& a, const ChurnRow& b) {
     const std::int64_t changes_a = a.entered + a.left;
