@@ -153,6 +153,7 @@ Result<bool> sum_columns(const ColumnsProblem& problem, std::span<float> out,
       engine::plan_lanes(problem.product, problem.input, problem.accumulator, problem.a == nullptr);
   const engine::Program program = engine::compile_order(problem.order, problem.terms);
   std::vector<engine::LanePlan> round_plans;
+  round_plans.reserve(program.formats.size());
   for (const Format& f : program.formats) round_plans.push_back(engine::plan_rounding(f));
   const SoftfloatNode exact_node(problem);
   std::vector<float> ones;
