@@ -39,7 +39,7 @@ Result<DecoderShape> decoder_shape(const ModelConfig& config) {
   shape.kv_heads = config.kv_heads;
   shape.head_dim = config.head_dim;
   shape.vocabulary = config.vocabulary;
-  shape.norm_epsilon = static_cast<float>(config.norm_epsilon);
+  shape.norm_epsilon = config.norm_epsilon;
   shape.norm_weight_plus_one = config.norm_weight_plus_one;
   shape.sandwich_norms = config.sandwich_norms;
   shape.qk_norm = config.qk_norm;
@@ -54,15 +54,15 @@ Result<DecoderShape> decoder_shape(const ModelConfig& config) {
   shape.window = config.window;
   if (config.window > 0) shape.has_window = config.has_window;
   if (config.query_pre_attn_scalar > 0) {
-    shape.attention_scale = static_cast<float>(1 / std::sqrt(config.query_pre_attn_scalar));
+    shape.attention_scale = 1 / std::sqrt(config.query_pre_attn_scalar);
   }
-  shape.attention_soft_cap = static_cast<float>(config.attention_soft_cap);
-  shape.final_soft_cap = static_cast<float>(config.final_soft_cap);
+  shape.attention_soft_cap = config.attention_soft_cap;
+  shape.final_soft_cap = config.final_soft_cap;
   if (config.scaled_embedding) {
-    shape.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.hidden)));
+    shape.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
   }
   shape.activation = activation_of(config);
-  if (config.query_pre_attn_scalar > 0 && shape.attention_scale == 0) {
+  if (config.query_pre_attn_scalar > 0 && static_cast<float>(shape.attention_scale) == 0) {
     return Error{ErrorKind::usage,
                  fmt::format("query_pre_attn_scalar {}: 1 ÷ its root must not be 0 in binary32",
                              config.query_pre_attn_scalar)};

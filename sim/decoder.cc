@@ -120,8 +120,9 @@ class Runner {
   }
 
   Result<bool> start() {
-    const auto hidden = weights_.vector(layers_of_model(), WeightKind::first_hidden,
-                                        tokens() * shape_.hidden, 0, shape_.embedding_scale);
+    const auto hidden =
+        weights_.vector(layers_of_model(), WeightKind::first_hidden, tokens() * shape_.hidden, 0,
+                        static_cast<float>(shape_.embedding_scale));
     if (!hidden) return hidden.error();
     for (const auto& each : arms_) each->start(*hidden);
     return true;

@@ -49,7 +49,7 @@ struct DecoderShape {
   std::int64_t head_dim = 128;
   std::int64_t vocabulary = 32000;
 
-  float norm_epsilon = 1e-5F;
+  double norm_epsilon = 1e-5;
   bool norm_weight_plus_one = false;  ///< Gemma: the norm multiplies by 1 + weight
   bool sandwich_norms = false;        ///< Gemma-2/3: also norms after attention and after the MLP
   bool qk_norm = false;               ///< RMS norm of each query and key head before RoPE
@@ -61,12 +61,12 @@ struct DecoderShape {
   RopeScaling rope_scaling;     ///< of the layers without a window
   double window_rope_base = 0;  ///< of the layers with a window, unscaled; 0: as the others
 
-  std::int64_t window = 0;       ///< keys that a windowed layer sees; 0: no layer has a window
-  std::vector<bool> has_window;  ///< by layer; empty: every layer has it
-  float attention_scale = 0;     ///< factor of q·k; 0: 1 ÷ √head_dim
-  float attention_soft_cap = 0;  ///< scores become cap · tanh(score ÷ cap); 0: none
-  float final_soft_cap = 0;      ///< the same of the logits
-  float embedding_scale = 1;     ///< factor of the embedding row (Gemma: √hidden)
+  std::int64_t window = 0;        ///< keys that a windowed layer sees; 0: no layer has a window
+  std::vector<bool> has_window;   ///< by layer; empty: every layer has it
+  double attention_scale = 0;     ///< factor of q·k; 0: 1 ÷ √head_dim
+  double attention_soft_cap = 0;  ///< scores become cap · tanh(score ÷ cap); 0: none
+  double final_soft_cap = 0;      ///< the same of the logits
+  double embedding_scale = 1;     ///< factor of the embedding row (Gemma: √hidden)
   GateActivation activation = GateActivation::silu;
 
   friend bool operator==(const DecoderShape&, const DecoderShape&) = default;

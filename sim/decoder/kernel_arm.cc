@@ -107,7 +107,7 @@ class KernelArm : public DecoderArm {
                               .columns = step.width,
                               .x = all(step.in).data(),
                               .weight = step.weight,
-                              .epsilon = static_cast<double>(setup_.shape.norm_epsilon)};
+                              .epsilon = setup_.shape.norm_epsilon};
     return apply_norm(kernels_.norm, problem, all(step.out).data(), setup_.engine);
   }
 
@@ -171,9 +171,11 @@ class KernelArm : public DecoderArm {
       const auto v = heads_first<float>(all(Buffer::value), keys, 0, length);
       AttentionProblem problem;
       problem.shape = {shape.query_heads, shape.kv_heads, group.count, length, shape.head_dim};
-      problem.mask = {.causal = true, .window = layer.window, .soft_cap = shape.attention_soft_cap};
+      problem.mask = {.causal = true,
+                      .window = layer.window,
+                      .soft_cap = static_cast<float>(shape.attention_soft_cap)};
       problem.storage = setup_.storage;
-      problem.scale = shape.attention_scale;
+      problem.scale = static_cast<float>(shape.attention_scale);
       problem.q = q.data();
       problem.k = k.data();
       problem.v = v.data();

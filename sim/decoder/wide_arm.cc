@@ -60,7 +60,7 @@ class WideArm : public DecoderArm {
       double squares = 0;
       for (std::int64_t j = 0; j < step.width; ++j) squares += x[j] * x[j];
       const double mean = squares / static_cast<double>(step.width);
-      const double scale = 1 / std::sqrt(mean + static_cast<double>(setup_.shape.norm_epsilon));
+      const double scale = 1 / std::sqrt(mean + setup_.shape.norm_epsilon);
       for (std::int64_t j = 0; j < step.width; ++j) {
         const double weight = static_cast<double>(step.weight[j]) + (plus_one ? 1 : 0);
         out[at(i * step.width + j)] = x[j] * scale * weight;

@@ -23,8 +23,8 @@ void attend_row(const DecoderShape& shape, const LayerPosition& layer, const Wid
     return matrix.data() + (key * shape.kv_heads + kv_head) * d;
   };
   const double* q = tensors.query.data() + (token * shape.query_heads + head) * d;
-  const double scale = shape.attention_scale > 0 ? static_cast<double>(shape.attention_scale)
-                                                 : 1 / std::sqrt(static_cast<double>(d));
+  const double scale =
+      shape.attention_scale > 0 ? shape.attention_scale : 1 / std::sqrt(static_cast<double>(d));
   const std::int64_t first =
       layer.window > 0 ? std::max<std::int64_t>(0, token - layer.window + 1) : 0;
   std::vector<double> p;
@@ -35,7 +35,7 @@ void attend_row(const DecoderShape& shape, const LayerPosition& layer, const Wid
     for (std::int64_t i = 0; i < d; ++i) score += q[i] * k[i];
     score *= scale;
     if (shape.attention_soft_cap > 0) {
-      const auto cap = static_cast<double>(shape.attention_soft_cap);
+      const double cap = shape.attention_soft_cap;
       score = cap * tanh_reference(score / cap).high;
     }
     p.push_back(score);

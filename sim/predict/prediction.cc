@@ -30,7 +30,7 @@ Result<FlipReport> flip_report(const PredictionOptions& options, const KernelCho
   report.logit_deviation = logit_deviation(options.margins.top_logit, options.margins.vocabulary);
   LogitOptions logits;
   logits.storage = options.storage;
-  logits.norm_epsilon = options.decoder.norm_epsilon;
+  logits.norm_epsilon = static_cast<float>(options.decoder.norm_epsilon);
   logits.logit_deviation = report.logit_deviation;
   logits.trials = options.trials;
   logits.seed = options.seed;

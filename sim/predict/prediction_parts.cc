@@ -21,8 +21,8 @@ constexpr std::int64_t band_runs = 5;
 AttentionLayer layer_of(const PredictionOptions& options) {
   AttentionLayer layer;
   layer.storage = options.storage;
-  layer.scale = options.decoder.attention_scale;
-  layer.mask.soft_cap = options.decoder.attention_soft_cap;
+  layer.scale = static_cast<float>(options.decoder.attention_scale);
+  layer.mask.soft_cap = static_cast<float>(options.decoder.attention_soft_cap);
   // The first layer stands for all.
   if (options.decoder.windowed(0)) layer.mask.window = options.decoder.window;
   return layer;

@@ -67,7 +67,7 @@ AttentionShape attention_shape(const ShapeOptions& options, std::int64_t query_l
 }
 
 AttentionLayer attention_layer(const ShapeOptions& options) {
-  return {options.storage, options.mask, options.decoder.attention_scale};
+  return {options.storage, options.mask, static_cast<float>(options.decoder.attention_scale)};
 }
 
 /// q, k and v of a sequence that is `kv_len` tokens long.

@@ -18,10 +18,10 @@ TEST(ModelShape, KeepsWhatChangesArithmetic) {
   EXPECT_EQ(gemma->kv_heads, 4);
   EXPECT_EQ(gemma->head_dim, 256);
   EXPECT_EQ(gemma->vocabulary, 256000);
-  EXPECT_EQ(gemma->norm_epsilon, 1e-6F);
+  EXPECT_EQ(gemma->norm_epsilon, 1e-6);
   EXPECT_TRUE(gemma->norm_weight_plus_one);
   EXPECT_TRUE(gemma->sandwich_norms);
-  EXPECT_EQ(gemma->attention_scale, 0.0625F);
+  EXPECT_EQ(gemma->attention_scale, 0.0625);
   EXPECT_EQ(gemma->attention_soft_cap, 50);
   EXPECT_EQ(gemma->final_soft_cap, 30);
   EXPECT_EQ(gemma->embedding_scale, 48);

@@ -44,7 +44,7 @@ class PlainDecoder {
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   [[nodiscard]] Matrix first_hidden() const {
-    return drawn(o_, 65536, 64, tokens_ * s_.hidden, 0, static_cast<double>(s_.embedding_scale));
+    return drawn(o_, 65536, 64, tokens_ * s_.hidden, 0, s_.embedding_scale);
   }
   [[nodiscard]] Matrix weights(std::int64_t layer, std::uint64_t kind, std::int64_t terms,
                                std::int64_t outputs) const {
@@ -114,7 +114,7 @@ class PlainKernelDecoder : public PlainDecoder {
                             .columns = width,
                             .x = x.data(),
                             .weight = weight.data(),
-                            .epsilon = static_cast<double>(s_.norm_epsilon)},
+                            .epsilon = s_.norm_epsilon},
                            out.data()));
     return out;
   }
@@ -206,9 +206,9 @@ class PlainKernelDecoder : public PlainDecoder {
       AttentionProblem problem;
       problem.shape = {s_.query_heads, s_.kv_heads, count, first + count, d};
       problem.mask.window = s_.windowed(layer) ? s_.window : 0;
-      problem.mask.soft_cap = s_.attention_soft_cap;
+      problem.mask.soft_cap = static_cast<float>(s_.attention_soft_cap);
       problem.storage = o_.storage;
-      problem.scale = s_.attention_scale;
+      problem.scale = static_cast<float>(s_.attention_scale);
       problem.q = queries.data();
       problem.k = keys.data();
       problem.v = values.data();

@@ -38,7 +38,7 @@ DecoderShape full_shape() {
   shape.window_rope_base = 10000;
   shape.window = 3;
   shape.has_window = {true, false};
-  shape.attention_scale = 0.125F;
+  shape.attention_scale = 0.125;
   shape.attention_soft_cap = 5;
   shape.embedding_scale = 2;
   shape.activation = GateActivation::gelu_tanh;
