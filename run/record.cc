@@ -62,6 +62,19 @@ std::string digests_object(const RecordDigests& digests) {
                      texts(digests.layer), texts(digests.route), text(digests.token));
 }
 
+template <class Word, class Value>
+std::string digest_of_words(std::span<const Value> values, Word nan) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(sizeof(Word) * values.size());
+  for (const Value value : values) {
+    const Word bits = std::isnan(value) ? nan : std::bit_cast<Word>(value);
+    for (unsigned shift = 0; shift < 8 * sizeof(Word); shift += 8) {
+      bytes.push_back(static_cast<std::byte>((bits >> shift) & 0xffU));
+    }
+  }
+  return sha256(bytes).substr(0, 16);
+}
+
 }  // namespace
 
 std::string to_line(const PromptRecord& record) {
@@ -91,6 +104,25 @@ std::string to_line(const StepRecord& record) {
                      record.cost.roundings);
 }
 
+std::string to_line(const ComparisonRecord& record) {
+  const auto optional_number = [](const std::optional<double>& value) {
+    return value ? number(*value) : std::string("null");
+  };
+  return fmt::format(
+      R"({{"schema":{},"kind":"comparison","prompt":{},"first":{},"second":{},"step":{},)"
+      R"("same_context":{},"kl":{},"js":{},"largest_logit_difference":{},)"
+      R"("differing_logits":{},"top_two_error":{}}})"
+      "\n",
+      text(record_schema), record.prompt, text(record.first), text(record.second), record.step,
+      record.same_context, optional_number(record.kl), number(record.js),
+      number(record.largest_logit_difference), record.differing_logits,
+      optional_number(record.top_two_error));
+}
+
+std::string to_line(const RecordLine& record) {
+  return std::visit([](const auto& line) { return to_line(line); }, record);
+}
+
 Result<RecordedLogits> recorded_logits(std::span<const double> logits, std::int64_t token,
                                        const softfloat::Format& storage) {
   if (token < 0 || token >= std::ssize(logits)) {
@@ -112,15 +144,11 @@ Result<RecordedLogits> recorded_logits(std::span<const double> logits, std::int6
 }
 
 std::string digest_of(std::span<const float> values) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(4 * values.size());
-  for (const float value : values) {
-    const auto bits = std::isnan(value) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value);
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-      bytes.push_back(static_cast<std::byte>((bits >> shift) & 0xffU));
-    }
-  }
-  return sha256(bytes).substr(0, 16);
+  return digest_of_words<std::uint32_t>(values, 0x7fc00000U);
+}
+
+std::string digest_of(std::span<const double> values) {
+  return digest_of_words<std::uint64_t>(values, 0x7ff8000000000000U);
 }
 
 }  // namespace kvsim

@@ -15,9 +15,10 @@
 #include "softfloat/format.h"
 #include "softfloat/result.h"
 
-/// What a run leaves behind: one JSON line per prompt and one per (prompt, arm, step). Every engine
-/// writes the same lines (docs/schema/kvsim.record.1.json), so that their records can be joined.
-/// Equal runs give equal bytes: time, host and threads are no part of them.
+/// What a run leaves behind: one JSON line per prompt, one per (prompt, arm, step), and one per
+/// step of two arms that were compared while all their logits were at hand. Every engine writes the
+/// same lines (docs/schema/kvsim.record.1.json), so that their records can be joined. Equal runs
+/// give equal bytes: time, host and threads are no part of them.
 namespace kvsim {
 
 /// The schema that this version writes and reads.
@@ -114,12 +115,34 @@ struct StepRecord {
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 
-using RecordLine = std::variant<PromptRecord, StepRecord>;
+/// How far two arms are apart at one step, from all logits. Written by a run of two or more arms,
+/// for its first arm against each other one.
+struct ComparisonRecord {
+  std::int64_t prompt = 0;
+  std::string first;  ///< labels of arms
+  std::string second;
+  std::int64_t step = 0;
+  /// Both were fed the same tokens before. Otherwise the numbers compare two texts, and must never
+  /// be averaged with those that compare arithmetic.
+  bool same_context = true;
+  std::optional<double> kl;             ///< divergence() of the first from the second; none: +∞
+  double js = 0;                        ///< their Jensen–Shannon divergence
+  double largest_logit_difference = 0;  ///< largest |difference| of a token's two logits
+  std::int64_t differing_logits = 0;    ///< tokens whose two logits are not equal
+  /// top_two_error() of the first in the second; none where it has none.
+  std::optional<double> top_two_error;
+
+  friend bool operator==(const ComparisonRecord&, const ComparisonRecord&) = default;
+};
+
+using RecordLine = std::variant<PromptRecord, StepRecord, ComparisonRecord>;
 
 /// The line, ended by a newline. Keys always come in the same order; numbers are the shortest that
 /// read back as the same binary64 value. Numbers must be finite.
 [[nodiscard]] std::string to_line(const PromptRecord& record);
 [[nodiscard]] std::string to_line(const StepRecord& record);
+[[nodiscard]] std::string to_line(const ComparisonRecord& record);
+[[nodiscard]] std::string to_line(const RecordLine& record);
 
 /// What a step line says about the logits that chose its token.
 struct RecordedLogits {
@@ -137,5 +160,8 @@ struct RecordedLogits {
 /// The first 16 hexadecimal digits of the SHA-256 of these numbers' bytes, little-endian; every NaN
 /// counts as 0x7fc00000.
 [[nodiscard]] std::string digest_of(std::span<const float> values);
+
+/// The same of binary64 numbers; every NaN counts as 0x7ff8000000000000.
+[[nodiscard]] std::string digest_of(std::span<const double> values);
 
 }  // namespace kvsim

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "model/mapped_file.h"
@@ -98,13 +99,39 @@ StepRecord read_step(const RecordField& line) {
   return record;
 }
 
+std::optional<double> read_optional(const RecordField& field) {
+  if (field.is_null()) return std::nullopt;
+  return field.number();
+}
+
+ComparisonRecord read_comparison(const RecordField& line) {
+  ComparisonRecord record;
+  if (!line.is_object_of({"schema", "kind", "prompt", "first", "second", "step", "same_context",
+                          "kl", "js", "largest_logit_difference", "differing_logits",
+                          "top_two_error"})) {
+    return record;
+  }
+  record.prompt = line.at("prompt").whole_number();
+  record.first = line.at("first").text();
+  record.second = line.at("second").text();
+  record.step = line.at("step").whole_number();
+  record.same_context = line.at("same_context").boolean();
+  record.kl = read_optional(line.at("kl"));
+  record.js = line.at("js").number();
+  record.largest_logit_difference = line.at("largest_logit_difference").number();
+  record.differing_logits = line.at("differing_logits").whole_number();
+  record.top_two_error = read_optional(line.at("top_two_error"));
+  return record;
+}
+
 /// Checks how lines belong together while it collects them.
 class Collector {
  public:
   /// What is wrong with the line, or nothing.
   std::string add(RecordLine line) {
     if (auto* prompt = std::get_if<PromptRecord>(&line)) return add_prompt(std::move(*prompt));
-    return add_step(std::move(std::get<StepRecord>(line)));
+    if (auto* step = std::get_if<StepRecord>(&line)) return add_step(std::move(*step));
+    return add_comparison(std::move(std::get<ComparisonRecord>(line)));
   }
   Records records;
 
@@ -117,17 +144,23 @@ class Collector {
     records.prompts.push_back(std::move(prompt));
     return {};
   }
-  std::string add_step(StepRecord step) {
-    const auto head = heads_.find(step.prompt);
+  /// What is wrong with an arm of a prompt's line, or nothing.
+  [[nodiscard]] std::string check_arm(std::int64_t prompt, std::string_view field,
+                                      const std::string& label) const {
+    const auto head = heads_.find(prompt);
     if (head == heads_.end()) {
       return fmt::format("prompt: {} has no head line before; accepted: steps of known prompts",
-                         step.prompt);
+                         prompt);
     }
     const std::vector<RecordArm>& arms = records.prompts[head->second].run.arms;
-    const auto known = [&](const RecordArm& arm) { return arm.label == step.arm; };
-    if (std::none_of(arms.begin(), arms.end(), known)) {
-      return fmt::format("arm: {}; accepted: the labels of the prompt's head line",
-                         quote(step.arm));
+    const auto known = [&](const RecordArm& arm) { return arm.label == label; };
+    if (std::any_of(arms.begin(), arms.end(), known)) return {};
+    return fmt::format("{}: {}; accepted: the labels of the prompt's head line", field,
+                       quote(label));
+  }
+  std::string add_step(StepRecord step) {
+    if (std::string problem = check_arm(step.prompt, "arm", step.arm); !problem.empty()) {
+      return problem;
     }
     std::int64_t& next = next_step_[{step.prompt, step.arm}];
     if (step.step != next) {
@@ -137,9 +170,26 @@ class Collector {
     records.steps.push_back(std::move(step));
     return {};
   }
+  std::string add_comparison(ComparisonRecord comparison) {
+    for (const auto& [field, label] :
+         {std::pair{"first", &comparison.first}, std::pair{"second", &comparison.second}}) {
+      if (std::string problem = check_arm(comparison.prompt, field, *label); !problem.empty()) {
+        return problem;
+      }
+    }
+    std::int64_t& next = next_comparison_[{comparison.prompt, comparison.first, comparison.second}];
+    if (comparison.step != next) {
+      return fmt::format("step: {}; accepted: {}, the next one of these arms", comparison.step,
+                         next);
+    }
+    ++next;
+    records.comparisons.push_back(std::move(comparison));
+    return {};
+  }
 
   std::map<std::int64_t, std::size_t> heads_;
   std::map<std::pair<std::int64_t, std::string>, std::int64_t> next_step_;
+  std::map<std::tuple<std::int64_t, std::string, std::string>, std::int64_t> next_comparison_;
 };
 
 }  // namespace
@@ -163,8 +213,10 @@ Result<RecordLine> parse_record_line(std::string_view line) {
     record = read_prompt(root);
   } else if (kind == "step") {
     record = read_step(root);
+  } else if (kind == "comparison") {
+    record = read_comparison(root);
   } else {
-    kind_field.refuse("\"prompt\", \"step\"");
+    kind_field.refuse("\"prompt\", \"step\", \"comparison\"");
   }
   if (!problem.empty()) return fail(std::move(problem));
   return record;

@@ -29,13 +29,14 @@ struct RecordLimits {
 struct Records {
   std::vector<PromptRecord> prompts;
   std::vector<StepRecord> steps;
+  std::vector<ComparisonRecord> comparisons;
   std::size_t torn_bytes = 0;  ///< behind the last newline, left by an interrupted run; not read
 };
 
 /// Reads the records in `text`. `source` stands at the front of every error: "FILE: line 3: …".
 /// Also errors: two head lines of one prompt, a step before the head line of its prompt, two steps
-/// with the same prompt, arm and step, steps of an arm not in order, an arm that the head lacks,
-/// and no whole line at all.
+/// with the same prompt, arm and step, steps of an arm (or of two that are compared) not in order,
+/// an arm that the head lacks, and no whole line at all.
 [[nodiscard]] Result<Records> parse_records(std::string_view text, std::string_view source);
 
 /// The same from a file. Errors (file) also of opening it.

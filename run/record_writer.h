@@ -41,6 +41,8 @@ class RecordWriter {
 
   /// The kept line that append() would compare next, with its newline; empty where there is none.
   [[nodiscard]] std::string_view next_kept_line() const;
+  /// All kept lines that are still ahead, each with its newline.
+  [[nodiscard]] std::string_view kept_lines() const { return kept_; }
   /// Passes over next_kept_line().
   void skip();
 

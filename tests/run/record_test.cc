@@ -60,6 +60,11 @@ TEST(RecordLine, IsWrittenAsTheSchemaSays) {
             R"("max_new_tokens":64,"teacher_forced":false,"arms":[{"label":"on","arm":"live",)"
             R"("dispatch":"h100"},{"label":"off","arm":"off","dispatch":"h100"}]}})"
             "\n");
+  EXPECT_EQ(to_line(test::comparison_record(3)),
+            R"({"schema":"kvsim.record/1","kind":"comparison","prompt":0,"first":"on",)"
+            R"("second":"off","step":3,"same_context":true,"kl":0.125,"js":0.0625,)"
+            R"("largest_logit_difference":0.5,"differing_logits":12,"top_two_error":-0.25})"
+            "\n");
 }
 
 TEST(RecordLine, ReadsBackWhatIsWritten) {
@@ -77,6 +82,15 @@ TEST(RecordLine, ReadsBackWhatIsWritten) {
   ASSERT_TRUE(read_step) << read_step.error().message;
   EXPECT_EQ(std::get<StepRecord>(*read_step), step);
   EXPECT_TRUE(std::signbit(std::get<StepRecord>(*read_step).top[1].logit));
+
+  ComparisonRecord comparison = test::comparison_record(4, 5);
+  for (const bool is_finite : {true, false}) {
+    if (!is_finite) comparison.kl.reset();
+    comparison.same_context = is_finite;
+    const Result<RecordLine> read = parse_record_line(without_newline(to_line(comparison)));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(std::get<ComparisonRecord>(*read), comparison);
+  }
 }
 
 // The golden lines are written by hand; schema_test.py shows that they fit the schema.
@@ -87,6 +101,7 @@ TEST(RecordLine, OfTheGoldenFileIsWrittenAsItWasRead) {
   ASSERT_TRUE(records) << records.error().message;
   std::string written = to_line(records->prompts.at(0));
   for (const StepRecord& step : records->steps) written += to_line(step);
+  for (const ComparisonRecord& comparison : records->comparisons) written += to_line(comparison);
   EXPECT_EQ(written, text);
 }
 
@@ -111,7 +126,7 @@ TEST(RecordLine, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(message(changed("kvsim.record/1", "kvsim.record/2")),
               StartsWith("schema: \"kvsim.record/2\"; accepted: \"kvsim.record/1\""));
   EXPECT_THAT(message(changed("\"kind\":\"step\"", "\"kind\":\"stop\"")),
-              StartsWith("kind: \"stop\"; accepted: \"prompt\", \"step\""));
+              StartsWith("kind: \"stop\"; accepted: \"prompt\", \"step\", \"comparison\""));
   EXPECT_THAT(message(changed("\"step\":0", "\"step\":0,\"step\":0")), HasSubstr("stands twice"));
   for (const char* line : {"", "[]", "3", "{}", "{", "{\"schema\":}", "\xff"}) {
     EXPECT_THAT(message(line), HasSubstr("accepted: ")) << line;
@@ -138,6 +153,17 @@ TEST(ParseRecords, ChecksHowLinesBelongTogether) {
   EXPECT_THAT(refused(head + step0 + step0), StartsWith("a.jsonl: line 3: step: 0; accepted: 1"));
   EXPECT_THAT(refused(head + to_line(test::step_record("x", 0, 9))),
               StartsWith("a.jsonl: line 2: arm: \"x\"; accepted: the labels of the prompt's head"));
+  const std::string pair0 = to_line(test::comparison_record(0));
+  EXPECT_EQ(
+      parse_records(head + pair0 + to_line(test::comparison_record(1)), "")->comparisons.size(),
+      2U);
+  EXPECT_THAT(refused(pair0), StartsWith("a.jsonl: line 1: prompt: 0 has no head line before"));
+  EXPECT_THAT(refused(head + pair0 + pair0),
+              StartsWith("a.jsonl: line 3: step: 0; accepted: 1, the next one of these arms"));
+  ComparisonRecord unknown = test::comparison_record(0);
+  unknown.second = "x";
+  EXPECT_THAT(refused(head + to_line(unknown)),
+              StartsWith("a.jsonl: line 2: second: \"x\"; accepted: the labels"));
   EXPECT_THAT(refused(head + "{}\n"), StartsWith("a.jsonl: line 2: schema: missing; accepted"));
   EXPECT_THAT(refused(""), StartsWith("a.jsonl: no whole line; accepted: "));
   EXPECT_THAT(refused(head.substr(0, 20)), StartsWith("a.jsonl: no whole line; accepted: "));

@@ -49,4 +49,17 @@ inline StepRecord step_record(std::string arm, std::int64_t step, std::int64_t t
   return record;
 }
 
+inline ComparisonRecord comparison_record(std::int64_t step, std::int64_t prompt = 0) {
+  return {.prompt = prompt,
+          .first = "on",
+          .second = "off",
+          .step = step,
+          .same_context = true,
+          .kl = 0.125,
+          .js = 0.0625,
+          .largest_logit_difference = 0.5,
+          .differing_logits = 12,
+          .top_two_error = -0.25};
+}
+
 }  // namespace kvsim::test
