@@ -115,7 +115,10 @@ class ConfigReader {
     if (rules_.query_scalar > 0) {
       config_.query_pre_attn_scalar =
           fields_.positive("query_pre_attn_scalar").value_or(rules_.query_scalar);
-      config_.attention_soft_cap = cap("attn_logit_softcapping", rules_.attention_cap);
+      // Gemma 3's class has the field and does not use it.
+      if (rules_.attention_cap > 0) {
+        config_.attention_soft_cap = cap("attn_logit_softcapping", rules_.attention_cap);
+      }
       config_.final_soft_cap = cap("final_logit_softcapping", rules_.final_cap);
     }
   }

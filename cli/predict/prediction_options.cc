@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "cli/format_option.h"
-#include "cli/model_shape.h"
 #include "cli/number_list.h"
 #include "cli/predict/attention_inputs.h"
 #include "cli/printable.h"
 #include "cli/replay/settings.h"
 #include "model/config.h"
 #include "model/margins_file.h"
+#include "run/model_shape.h"
 
 namespace kvsim {
 namespace {

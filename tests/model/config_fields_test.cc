@@ -74,6 +74,8 @@ TEST(ConfigFields, EachChangesWhatItNames) {
        [](const Config& c) { return c.final_soft_cap == 0; }},
       {"gemma2", R"(, "attn_logit_softcapping": 20)",
        [](const Config& c) { return c.attention_soft_cap == 20 && c.final_soft_cap == 30; }},
+      {"gemma3_text", R"(, "attn_logit_softcapping": 20, "final_logit_softcapping": 15.5)",
+       [](const Config& c) { return c.attention_soft_cap == 0 && c.final_soft_cap == 15.5; }},
       {"gemma2", R"(, "hidden_activation": "gelu", "hidden_act": "silu")",
        [](const Config& c) { return c.activation == "gelu"; }},
       {"gemma3_text", R"(, "sliding_window_pattern": 2)",

@@ -147,7 +147,8 @@ TEST(Config, WrittenByTransformers5) {
   EXPECT_EQ(config->rope_factor, 8);
   EXPECT_EQ(config->has_window, std::vector<bool>({false, true, false, true}));
   EXPECT_EQ(config->dtype, "float16");
-  EXPECT_EQ(config->unused, std::vector<std::string>({"architectures", "bos_token_id"}));
+  EXPECT_EQ(config->unused,
+            std::vector<std::string>({"architectures", "bos_token_id", "attn_logit_softcapping"}));
 }
 
 TEST(Config, TextPartOfSeveralModalities) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
-#include "cli/model_shape.h"
+#include "run/model_shape.h"
 
 #include <gtest/gtest.h>
 
