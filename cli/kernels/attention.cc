@@ -44,6 +44,24 @@ std::string_view row_sum_text(RowSumRule rule) {
   return "quad: four threads, adjacent columns";
 }
 
+/// Of a row whose every score so far is −∞.
+std::string unrisen_text(const TileRule& rule) {
+  switch (rule.unrisen) {
+    case UnrisenMaximum::zero_in_exponents:
+      return "p = 0, the rescale 0 in blocks that hide keys or under a window, else NaN";
+    case UnrisenMaximum::zero_where_masked:
+      return "p = 0 in the first block and in blocks that hide keys, else NaN";
+    case UnrisenMaximum::finite:
+      return fmt::format("p = 0: the maximum starts at {}", rule.first_maximum);
+    case UnrisenMaximum::finite_mask:
+      return fmt::format("O·0: the maximum starts at {}, the score of hidden keys",
+                         rule.first_maximum);
+    case UnrisenMaximum::zero:
+      break;
+  }
+  return "p = 0";
+}
+
 std::string_view policy_text(SplitPolicy policy) {
   switch (policy) {
     case SplitPolicy::wave_efficiency:
@@ -139,6 +157,7 @@ void add_tiles(const TileRule& rule, KernelParameters& out) {
     out.emplace_back("probabilities",
                      fmt::format("0 where the exponent is below {}", rule.flush_below));
   }
+  out.emplace_back("scores of −∞", unrisen_text(rule));
   out.emplace_back("row sum", row_sum_text(rule.row_sum));
   out.emplace_back("splits", policy_text(rule.split.policy));
   if (rule.split.policy != SplitPolicy::never) {

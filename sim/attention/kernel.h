@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -123,6 +124,16 @@ enum class LogSumRule : std::uint8_t {
   fused_base_2,   ///< fma(m, scale_log2, log2 l) · ln 2
 };
 
+/// What becomes of a row whose running maximum has not risen, because each score so far is −∞ (q·k
+/// overflowed); docs/attention.md, "Scores of −∞".
+enum class UnrisenMaximum : std::uint8_t {
+  zero,               ///< enters exponents and the rescale factor as 0: p = 0, r = 0
+  zero_in_exponents,  ///< the rescale factor only in blocks that hide keys, and under a window
+  zero_where_masked,  ///< both only in the row's first block and in blocks that hide keys
+  finite,             ///< is a finite number already: nothing is done
+  finite_mask,        ///< is finite, and the score of masked keys: such a row ends with O · 0
+};
+
 /// Parameters of AttentionFamily::online_tiles.
 struct TileRule {
   std::span<const TileColumns> tiles;  ///< by head_dim, increasing; beyond the last: not supported
@@ -142,6 +153,9 @@ struct TileRule {
   SoftCapRule soft_cap = SoftCapRule::folded;
   LogSumRule log_sum = LogSumRule::by_scale;
   bool scale_log2_in_binary32 = false;  ///< scale · log2 e is a binary32 product
+  UnrisenMaximum unrisen = UnrisenMaximum::zero;
+  float first_maximum = -std::numeric_limits<float>::infinity();  ///< where the maximum starts
+  bool nan_sum_is_empty = false;  ///< the lse is −∞ also where the row sum is NaN
 };
 
 /// Parameters of AttentionFamily::paged.

@@ -61,7 +61,14 @@ float merge_weighted(SplitMerge merge, const SplitOutputs& parts, const ExpFunct
                      std::span<float> out) {
   const bool normalized = merge != SplitMerge::log_sum_weights;
   const float largest = *std::max_element(parts.log_sums.begin(), parts.log_sums.end());
-  if (largest == nothing) return nothing;
+  if (largest == nothing) {
+    // FlashAttention-2 skips no split: one that is NaN stays so under a weight of 0.
+    for (std::size_t s = 0; s < parts.log_sums.size() && !normalized; ++s) {
+      const float* const o = parts.outputs + static_cast<std::int64_t>(s) * parts.stride;
+      multiply_add({o, out.size()}, 0, out, parts.level);
+    }
+    return nothing;
+  }
   const float sum = sum_of_weights(merge, parts, largest, exp);
   const float lse = log_f32(sum) + largest;
   const float inverse = 1 / sum;

@@ -9,23 +9,70 @@
 #include "softfloat/formats.h"
 
 namespace kvsim::attention {
+namespace {
+
+/// Columns whose key the row does not see.
+void fill_hidden(std::span<float> columns, const KeyRange& seen, float score) {
+  std::fill(columns.begin(), columns.begin() + seen.begin, score);
+  std::fill(columns.begin() + seen.end, columns.end(), score);
+}
+
+}  // namespace
 
 /// m': the maximum ignores NaN, as a GPU's does.
 float OnlineTiles::new_maximum(float before, std::span<const float> scores) const {
   return steps_.maximum(before, scores.data(), scores.size(), rule_.maximum_offset);
 }
 
+/// Whether a maximum of −∞ counts as 0 in the rescale factor of a block.
+bool OnlineTiles::guards_rescale(bool hides_keys) const {
+  switch (rule_.unrisen) {
+    case UnrisenMaximum::zero:
+      return true;
+    case UnrisenMaximum::zero_in_exponents:
+      return hides_keys || run_.problem.mask.window > 0;
+    case UnrisenMaximum::zero_where_masked:
+      return hides_keys;
+    case UnrisenMaximum::finite:
+    case UnrisenMaximum::finite_mask:
+      break;
+  }
+  return false;
+}
+
+/// The same of the exponents of a block that is the row's first one, or hides keys from it.
+bool OnlineTiles::guards_exponents(bool first_or_hides_keys) const {
+  switch (rule_.unrisen) {
+    case UnrisenMaximum::zero:
+    case UnrisenMaximum::zero_in_exponents:
+      return true;
+    case UnrisenMaximum::zero_where_masked:
+      return first_or_hides_keys;
+    case UnrisenMaximum::finite:
+    case UnrisenMaximum::finite_mask:
+      break;
+  }
+  return false;
+}
+
 /// Steps 2 to 5 of the block for one row, but for the products.
 void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& state) const {
   const std::span<float> p(state.p.data() + row * plan_.block_columns, index(plan_.block_columns));
-  const std::span<float> scores = p.subspan(index(seen.begin), index(seen.size()));
+  std::span<float> scores = p.subspan(index(seen.begin), index(seen.size()));
   exponents_.finish_scores(scores);
+  if (has_finite_mask()) {
+    fill_hidden(p, seen, rule_.first_maximum);
+    scores = p;
+  }
   const float before = state.maximum[index(row)];
   float maximum = new_maximum(before, scores);
+  const bool first = state.started[index(row)] == 0;
+  const bool hides = seen.size() < plan_.block_columns;
   float r = 1;
   bool rescaled = false;
-  if (state.started[index(row)] != 0) {
-    const float x = exponents_.of_rescale(before, maximum);
+  if (!first) {
+    const bool guarded = maximum == no_score && guards_rescale(hides);
+    const float x = exponents_.of_rescale(before, guarded ? 0.0F : maximum);
     if (rule_.rescale_threshold > 0 && x >= -rule_.rescale_threshold) {
       maximum = before;
     } else {
@@ -35,15 +82,14 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
     }
   }
   // FlashAttention-4 masks a row's first block and blocks with hidden keys, and emulates elsewhere.
-  const bool emulates = rule_.emulated_exponentials && state.started[index(row)] != 0 &&
-                        seen.size() == plan_.block_columns;
+  const bool emulates = rule_.emulated_exponentials && !first && !hides;
   state.started[index(row)] = 1;
   state.maximum[index(row)] = maximum;
   state.rescale[index(row)] = r;
 
-  exponents_.subtract(steps_, scores, maximum);
-  std::fill(p.begin(), p.begin() + seen.begin, no_score);
-  std::fill(p.begin() + seen.end, p.end(), no_score);
+  const bool guarded = maximum == no_score && guards_exponents(first || hides);
+  exponents_.subtract(steps_, scores, guarded ? 0.0F : maximum);
+  if (!has_finite_mask()) fill_hidden(p, seen, no_score);
   exponentials(p, emulates);
   if (rule_.row_sum != RowSumRule::unit) {
     add_to_row_sum(rule_.row_sum, p, r,

@@ -25,7 +25,7 @@ constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are indepe
 Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store) const {
   const AttentionShape& shape = run_.shape();
   const std::int64_t rows = task.count;
-  State state(rows, shape.head_dim, plan_.block_columns);
+  State state(rows, shape.head_dim, plan_.block_columns, rule_.first_maximum);
   for (std::int64_t row = 0; row < rows; ++row) {
     std::copy_n(run_.problem.q + row_of(task, row) * shape.head_dim, shape.head_dim,
                 state.q.data() + row * shape.head_dim);
@@ -82,7 +82,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
   const std::span<float> block_p(p, index(rows * columns));
   round_to(operand_, block_p);
   if (rule_.row_sum == RowSumRule::unit) {
-    done = add_unit_row_sum(first_row, rows, block.size(), state);
+    done = add_unit_row_sum(first_row, rows, has_finite_mask() ? columns : block.size(), state);
     if (!done) return done;
   }
   const std::span<const float> next_keys(keys(task.kv_head) + next.begin * shape.head_dim,
@@ -128,16 +128,24 @@ void OnlineTiles::finish(const TileTask& task, State& state, const SplitStore& s
     const float sum = finish_row_sum(
         rule_.row_sum, std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
     const float maximum = state.maximum[index(row)];
+    const bool unrisen = has_finite_mask() && maximum == rule_.first_maximum;
     const std::int64_t to = row_of(task, row);
     const std::span<float> o(state.o.data() + row * head_dim, index(head_dim));
     if (rule_.divides) {
       for (float& x : o) x /= sum;
     } else {
-      const float inverse = sum == 0 || std::isnan(sum) ? 1.0F : 1 / sum;
+      const float inverse = unrisen ? 0.0F : sum == 0 || std::isnan(sum) ? 1.0F : 1 / sum;
       for (float& x : o) x *= inverse;
     }
-    store.log_sums[index(to)] = states ? std::fma(maximum, exponents_.scale_log2, log2_f32(sum))
-                                       : exponents_.log_sum(rule_.log_sum, maximum, sum);
+    float& log_sum = store.log_sums[index(to)];
+    if (unrisen) {
+      log_sum = exponents_.unscaled_log_sum(maximum, sum, states);
+    } else if (rule_.nan_sum_is_empty && std::isnan(sum)) {
+      log_sum = no_score;
+    } else {
+      log_sum = states ? std::fma(maximum, exponents_.scale_log2, log2_f32(sum))
+                       : exponents_.log_sum(rule_.log_sum, maximum, sum);
+    }
     if (plan_.splits == 1 && !rule_.output_in_binary32) round_to(run_.problem.storage, o);
     std::copy(o.begin(), o.end(), store.outputs.data() + to * head_dim);
   }

@@ -107,6 +107,12 @@ class OnlineTiles {
                          State& state) const;
   void softmax_row(std::int64_t row, const KeyRange& seen, State& state) const;
   [[nodiscard]] float new_maximum(float before, std::span<const float> scores) const;
+  /// Whether masked keys have a finite score, so that they can take part.
+  [[nodiscard]] bool has_finite_mask() const {
+    return rule_.unrisen == UnrisenMaximum::finite_mask;
+  }
+  [[nodiscard]] bool guards_rescale(bool hides_keys) const;
+  [[nodiscard]] bool guards_exponents(bool first_or_hides_keys) const;
   void exponentials(std::span<float> x, bool emulates) const;
   Result<bool> add_unit_row_sum(std::int64_t first, std::int64_t rows, std::int64_t keys,
                                 State& state) const;
@@ -128,11 +134,11 @@ class OnlineTiles {
 
 /// The rows of one tile on their way through the blocks.
 struct OnlineTiles::State {
-  State(std::int64_t rows, std::int64_t head_dim, std::int64_t columns)
+  State(std::int64_t rows, std::int64_t head_dim, std::int64_t columns, float first_maximum)
       : q(index(rows * head_dim)),
         o(index(rows * head_dim)),
         p(index(rows * columns)),
-        maximum(index(rows), no_score),
+        maximum(index(rows), first_maximum),
         rescale(index(rows), 1.0F),
         sums(index(rows * row_sum_parts)),
         started(index(rows)) {}

@@ -27,6 +27,7 @@ constexpr std::int64_t tokens_of_a_thread = 8;  // 16 bytes of values
 constexpr std::int64_t longest_for_v1 = 8192;
 constexpr std::int64_t heads_for_v1 = 512;
 constexpr float smallest_sum = 1e-6F;
+constexpr float lowest_score = std::numeric_limits<float>::lowest();  // where maxima start
 constexpr float log2_e = 0x1.715476p+0F;
 
 /// Numbers joined with those half as far apart each time.
@@ -139,7 +140,7 @@ class Paged {
   [[nodiscard]] Partition partition(std::span<const float> scores, const float* values) const {
     Partition part;
     std::vector<float> p(scores.begin(), scores.end());
-    part.maximum = -std::numeric_limits<float>::infinity();
+    part.maximum = lowest_score;
     for (const float s : p) part.maximum = s > part.maximum ? s : part.maximum;
     for (float& x : p) x = (x - part.maximum) * log2_e;
     exp_.exp2(p, p, level_);

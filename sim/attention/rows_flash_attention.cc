@@ -82,16 +82,35 @@ constexpr SplitRule fa4_splits{.policy = SplitPolicy::fill_multiprocessors,
                                .tall_tile_rows = 256,
                                .divides_visited_blocks = true};
 
-constexpr TileRule fa2{.tiles = fa2_tiles, .last_to_first = true, .split = fa2_splits};
-constexpr TileRule fa2_unfused{
-    .tiles = fa2_tiles, .last_to_first = true, .fold = ExponentFold::unfused, .split = fa2_splits};
-constexpr TileRule flash_decoding{
-    .tiles = fa2_tiles, .last_to_first = true, .split = fa2_splits, .always_split_tile = true};
+// softmax.h: scale_apply_exp2 takes a maximum of −∞ as 0, softmax_rescale_o where Check_inf is set;
+// normalize_softmax_lse takes a sum that is NaN as 0.
+constexpr TileRule fa2{.tiles = fa2_tiles,
+                       .last_to_first = true,
+                       .split = fa2_splits,
+                       .unrisen = UnrisenMaximum::zero_in_exponents,
+                       .nan_sum_is_empty = true};
+constexpr TileRule fa2_unfused{.tiles = fa2_tiles,
+                               .last_to_first = true,
+                               .fold = ExponentFold::unfused,
+                               .split = fa2_splits,
+                               .unrisen = UnrisenMaximum::zero_in_exponents,
+                               .nan_sum_is_empty = true};
+constexpr TileRule flash_decoding{.tiles = fa2_tiles,
+                                  .last_to_first = true,
+                                  .split = fa2_splits,
+                                  .always_split_tile = true,
+                                  .unrisen = UnrisenMaximum::zero_in_exponents,
+                                  .nan_sum_is_empty = true};
+// hopper/softmax.h, hopper/mainloop_fwd_sm90_tma_gmma_ws.hpp: Check_inf is set for the first block
+// and for those that are masked.
 constexpr TileRule fa3{.tiles = fa3_tiles,
                        .last_to_first = true,
                        .split = fa3_splits,
                        .merge = SplitMerge::normalized_weights,
-                       .log_sum = LogSumRule::by_scale_log2};
+                       .log_sum = LogSumRule::by_scale_log2,
+                       .unrisen = UnrisenMaximum::zero_where_masked,
+                       .nan_sum_is_empty = true};
+// flash_attn/cute/softmax.py: row_max_safe.
 constexpr TileRule fa4{.tiles = fa4_tiles,
                        .last_to_first = true,
                        .rescale_threshold = 8,
@@ -101,7 +120,8 @@ constexpr TileRule fa4{.tiles = fa4_tiles,
                        .merge = SplitMerge::base2_normalized_weights,
                        .soft_cap = SoftCapRule::divided,
                        .log_sum = LogSumRule::base_2,
-                       .scale_log2_in_binary32 = true};
+                       .scale_log2_in_binary32 = true,
+                       .nan_sum_is_empty = true};
 
 constexpr std::string_view fa2_source =
     "Dao-AILab/flash-attention csrc/flash_attn/src/flash_fwd_kernel.h, softmax.h, flash_api.cpp";

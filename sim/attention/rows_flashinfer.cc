@@ -15,6 +15,9 @@ constexpr auto tiles = std::to_array<TileColumns>({
     {.head_dim = 256, .columns = 32, .split_columns = 32},
 });
 
+// math.cuh: inf, which prefill.cuh starts the maximum from and fills masked scores with.
+constexpr float finite_infinity = 5e4F;
+
 constexpr TileRule rule{.tiles = tiles,
                         .fold = ExponentFold::fused_rescale,
                         .row_sum = RowSumRule::unit,
@@ -22,7 +25,9 @@ constexpr TileRule rule{.tiles = tiles,
                         .merge = SplitMerge::serial_states,
                         .soft_cap = SoftCapRule::folded_reciprocal,
                         .log_sum = LogSumRule::fused_base_2,
-                        .scale_log2_in_binary32 = true};
+                        .scale_log2_in_binary32 = true,
+                        .unrisen = UnrisenMaximum::finite_mask,
+                        .first_maximum = -finite_infinity};
 
 constexpr AttentionKernel row(std::string_view name, std::string_view device,
                               std::int64_t multiprocessors, std::span<const StorageSums> sums) {
@@ -33,8 +38,8 @@ constexpr AttentionKernel row(std::string_view name, std::string_view device,
           .storages = sums,
           .tiles = &rule,
           .source =
-              "flashinfer-ai/flashinfer include/flashinfer/attention/state.cuh, cascade.cuh, "
-              "prefill.cuh, scheduler.cuh",
+              "flashinfer-ai/flashinfer include/flashinfer/math.cuh, attention/state.cuh, "
+              "cascade.cuh, prefill.cuh, scheduler.cuh",
           .date = snapshot,
           .evidence = Evidence::inferred,
           .note = "the columns of a tile, and log2, 1/x and x/y correctly rounded: assumed"};

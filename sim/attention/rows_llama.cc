@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 #include <array>
+#include <limits>
 
 #include "sim/attention/rows.h"
 
@@ -33,7 +34,10 @@ constexpr TileRule cuda{.tiles = cuda_tiles,
                         .operands_in_half = true,
                         .divides = true,
                         .output_in_binary32 = true,
-                        .soft_cap = SoftCapRule::scaled_before};
+                        .soft_cap = SoftCapRule::scaled_before,
+                        // fattn-mma-f16.cuh: KQ_max starts at -FLT_MAX/2.
+                        .unrisen = UnrisenMaximum::finite,
+                        .first_maximum = -std::numeric_limits<float>::max() / 2};
 
 constexpr auto rows = std::to_array<AttentionKernel>({
     {.name = "llama.cpp-cpu",

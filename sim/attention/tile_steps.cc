@@ -135,6 +135,11 @@ float Exponents::log_sum(LogSumRule rule, float maximum, float sum) const {
   return std::fma(maximum, remaining_scale, log_f32(sum));
 }
 
+float Exponents::unscaled_log_sum(float maximum, float sum, bool base_2) {
+  const float log2_sum = maximum + log2_f32(sum);
+  return base_2 ? log2_sum : log2_sum * ln2;
+}
+
 void scale_and_cap(std::span<float> scores, float scale, float soft_cap) {
   const float factor = soft_cap > 0 ? scale / soft_cap : scale;
   for (float& s : scores) {

@@ -35,6 +35,9 @@ struct Exponents {
   [[nodiscard]] float of_rescale(float before, float after) const;
   /// The lse of a row.
   [[nodiscard]] float log_sum(LogSumRule rule, float maximum, float sum) const;
+  /// The lse of a row whose maximum is UnrisenMaximum::finite_mask, which is not scaled; to base 2
+  /// or e.
+  [[nodiscard]] static float unscaled_log_sum(float maximum, float sum, bool base_2);
 };
 
 /// Scores times scale, and c · tanh(s · (scale ÷ c)) where there is a soft cap c.

@@ -133,8 +133,8 @@ void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<flo
   float& maximum = state.maximum[index(row)];
   const float before = maximum;
   for (const float s : p) maximum = s > maximum ? s : maximum;
-  if (seen.empty() && state.started[index(row)] == 0) {
-    std::ranges::fill(p, 0.0F);  // nothing seen so far: no exponential of −∞ − (−∞)
+  if (maximum == no_score) {
+    std::ranges::fill(p, 0.0F);  // no score but −∞ so far: no exponential of −∞ − (−∞)
     return;
   }
   for (float& s : p) s -= maximum;

@@ -58,7 +58,17 @@ Merged merge_flash_attention(Tiling tiling, const std::vector<Part>& parts, std:
   Merged merged{std::vector<float>(head_dim, 0.0F)};
   float m = -infinity;
   for (const Part& part : parts) m = std::max(m, part.log);
-  if (m == -infinity) return merged;
+  if (m == -infinity) {
+    // Every weight is 0; FlashAttention-2 multiplies by it, which keeps a NaN.
+    if (tiling == Tiling::fa2) {
+      for (const Part& part : parts) {
+        for (std::size_t i = 0; i < part.o.size(); ++i) {
+          merged.o[i] = std::fma(0.0F, part.o[i], merged.o[i]);
+        }
+      }
+    }
+    return merged;
+  }
   const auto weight = [&](float log) {
     if (log == -infinity) return 0.0F;
     if (tiling != Tiling::fa4) return exp_f(log - m);
@@ -78,8 +88,9 @@ Merged merge_flash_attention(Tiling tiling, const std::vector<Part>& parts, std:
     const float w = tiling == Tiling::fa2
                         ? (part.log == -infinity ? 0.0F : exp_f(part.log - merged.lse))
                         : weight(part.log) * inverse;
-    if (w == 0) continue;  // fma(0, o, O) is O
-    for (std::size_t i = 0; i < head_dim; ++i) merged.o[i] = std::fma(w, part.o[i], merged.o[i]);
+    if (w == 0 && tiling != Tiling::fa2) continue;
+    for (std::size_t i = 0; i < part.o.size(); ++i)
+      merged.o[i] = std::fma(w, part.o[i], merged.o[i]);
   }
   return merged;
 }

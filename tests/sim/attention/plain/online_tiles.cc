@@ -16,9 +16,9 @@
 namespace kvsim::plain {
 namespace {
 
-/// What one walk over keys leaves: nothing seen while `m` is −∞.
+/// What one walk over keys leaves.
 struct Walk {
-  float m = -infinity;
+  float m = -infinity;          ///< or the finite number that the family starts from
   std::array<float, 4> sums{};  // quad: one per thread; otherwise the first
   std::vector<float> o;
   bool first = true;
@@ -41,6 +41,8 @@ class Row {
   Walk walk(KeyRange range, std::int64_t columns) const {
     Walk state;
     state.o.assign(static_cast<std::size_t>(p_.head_dim), 0.0F);
+    if (kernel_.tiling == Tiling::flashinfer) state.m = -50'000.0F;
+    if (kernel_.tiling == Tiling::llama_cuda) state.m = -0x1.fffffep+126F;
     std::vector<KeyRange> blocks;
     for (std::int64_t first = range.first; first < range.last; first += columns) {
       const KeyRange block{first, std::min(first + columns, range.last)};
@@ -64,16 +66,22 @@ class Row {
   std::vector<float> normalised(const Walk& w) const {
     std::vector<float> o = w.o;
     const float l = sum(w);
-    const float inverse = l == 0 || std::isnan(l) ? 1.0F : 1.0F / l;
+    float inverse = l == 0 || std::isnan(l) ? 1.0F : 1.0F / l;
+    if (stayed_at_mask(w)) inverse = 0;
     for (float& x : o) x = kernel_.tiling == Tiling::llama_cuda ? x / l : x * inverse;
     return o;
   }
 
   /// FlashInfer's base-2 logarithm of the sum.
-  float log2_sum(const Walk& w) const { return std::fma(w.m, scale_log2_, log2_f(sum(w))); }
+  float log2_sum(const Walk& w) const {
+    return stayed_at_mask(w) ? w.m + log2_f(sum(w)) : std::fma(w.m, scale_log2_, log2_f(sum(w)));
+  }
 
   /// The lse as the family computes it.
   float log_sum(const Walk& w) const {
+    const bool flash_attention = kernel_.tiling == Tiling::fa2 || kernel_.tiling == Tiling::fa3 ||
+                                 kernel_.tiling == Tiling::fa4;
+    if (flash_attention && std::isnan(sum(w))) return -infinity;
     switch (kernel_.tiling) {
       case Tiling::fa3:
         return std::fma(w.m, scale_log2_ * ln2, log_f(sum(w)));
@@ -93,6 +101,11 @@ class Row {
   }
 
  private:
+  /// FlashInfer: no score was above that of masked keys.
+  bool stayed_at_mask(const Walk& w) const {
+    return kernel_.tiling == Tiling::flashinfer && w.m == -50'000.0F;
+  }
+
   void set_scales() {
     const float scale = p_.scale();
     const float c = p_.soft_cap;
@@ -133,34 +146,38 @@ class Row {
   }
 
   void visit(KeyRange block, std::int64_t columns, Walk& w) const {
+    const float score_of_masked = kernel_.tiling == Tiling::flashinfer ? -50'000.0F : -infinity;
     std::vector<float> scores;
-    bool masked = w.first;
+    bool masked = false;
     for (std::int64_t j = block.first; j < block.last; ++j) {
-      float s = -infinity;
+      float s = score_of_masked;
+      masked |= !p_.sees(query_, j);
       if (p_.sees(query_, j)) {
         std::vector<float> key;
         for (const float x : p_.key(head_, j)) key.push_back(rounded(operand_, x));
         s = capped(chain(*score_unit_, q_, key));
       }
-      masked |= s == -infinity;
       scores.push_back(s);
     }
-    masked |= static_cast<std::int64_t>(scores.size()) < columns;
+    while (static_cast<std::int64_t>(scores.size()) < columns) {
+      masked = true;
+      scores.push_back(score_of_masked);
+    }
 
     float m = w.m;
     for (const float s : scores) {
       m = std::max(m, kernel_.tiling == Tiling::llama_cuda ? s + 3.0F * 0.6931F : s);
     }
     float r = 1;
-    if (!w.first) std::tie(m, r) = rescale(w.m, m);
+    if (!w.first) std::tie(m, r) = rescale(w.m, m, masked);
 
+    // Where every score so far is −∞: what is subtracted is 0 instead, if the block checks for it.
+    const bool checks = kernel_.tiling != Tiling::fa3 || masked || w.first;
+    const float subtracted = m == -infinity && checks ? 0.0F : m;
     std::vector<float> p;
     for (std::size_t j = 0; j < scores.size(); ++j) {
-      if (scores[j] == -infinity) {
-        p.push_back(0);
-      } else {
-        p.push_back(probability(scores[j], m, !masked && emulated(j, columns)));
-      }
+      const bool emulate = !masked && !w.first && emulated(j, columns);
+      p.push_back(probability(scores[j], subtracted, emulate));
     }
     std::vector<float> p_rounded;
     for (const float x : p) p_rounded.push_back(rounded(operand_, x));
@@ -171,7 +188,7 @@ class Row {
   }
 
   // The maximum that stays and the factor for what was summed before.
-  std::pair<float, float> rescale(float old, float grown) const {
+  std::pair<float, float> rescale(float old, float grown, bool masked) const {
     switch (kernel_.tiling) {
       case Tiling::flashinfer: {
         const float scaled = grown * scale_log2_;
@@ -184,7 +201,10 @@ class Row {
       default:
         break;
     }
-    const float difference = old - grown;
+    bool checks = true;
+    if (kernel_.tiling == Tiling::fa2) checks = masked || p_.window > 0;
+    if (kernel_.tiling == Tiling::fa3) checks = masked;
+    const float difference = grown == -infinity && checks ? old - 0.0F : old - grown;
     const float t = difference * scale_log2_;
     if (kernel_.tiling == Tiling::fa4 && t >= -8.0F) return {old, 1.0F};
     return {grown, exp2_flushed(t)};
@@ -246,7 +266,7 @@ class Row {
       const auto at = static_cast<std::size_t>(d);
       for (std::size_t j = 0; j < column.size(); ++j) {
         const std::int64_t key = block.first + static_cast<std::int64_t>(j);
-        column[j] = rounded(operand_, p_.value(head_, key)[at]);
+        column[j] = key < block.last ? rounded(operand_, p_.value(head_, key)[at]) : 0.0F;
       }
       float c = 0;
       if (!w.first && kernel_.tiling == Tiling::llama_cuda) {

@@ -76,7 +76,7 @@ float token_dot(const softfloat::Format& storage, const std::array<float, 8>& p,
 }
 
 struct Partition {
-  float maximum = -infinity;
+  float maximum = -0x1.fffffep+127F;  ///< -FLT_MAX, from which it grows
   float sum = 0;
   std::vector<float> out;  ///< rounded to storage
 };
@@ -142,7 +142,7 @@ Result paged(PagedVersion version, const Problem& p) {
     }
     result.splits = partitions;
     std::vector<Partition> parts;
-    float m = -infinity;
+    float m = -0x1.fffffep+127F;
     for (std::int64_t s = 0; s < partitions; ++s) {
       parts.push_back(
           partition(p, head, s * partition_size, std::min((s + 1) * partition_size, p.kv_len)));
