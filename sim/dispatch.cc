@@ -33,7 +33,8 @@ constexpr auto cpu_linear = std::to_array<LinearChoice>({{{1, unlimited}, "torch
 constexpr auto invariant_linear =
     std::to_array<LinearChoice>({{{1, unlimited}, "h100-batch-invariant"}});
 
-constexpr auto exact_linear = std::to_array<LinearChoice>({{{1, unlimited}, "control-exact"}});
+constexpr auto exact_linear =
+    std::to_array<LinearChoice>({{{1, unlimited}, "control-linear-exact"}});
 
 constexpr std::string_view assumed_linear =
     "attention: the device's usual kernel; linear rows are CUTLASS-style and assumed, as is the "

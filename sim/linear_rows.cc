@@ -267,10 +267,10 @@ constexpr auto kernels = std::to_array<LinearKernel>({
     gemm("mi300-gemv", devices::mi300, wavefront_rules, amd),
     gemm("mi300-fp8", devices::mi300, mi300_fp8_rules, amd),
     with_evidence(gemm("torch-cpu-linear", devices::cpu, torch_rules, torch), Evidence::measured),
-    with_evidence(gemm("control-sequential", devices::any, plain_rules,
+    with_evidence(gemm("control-linear", devices::any, plain_rules,
                        "control: one fused multiply-add per term in binary32"),
                   Evidence::documented),
-    with_evidence(gemm("control-exact", devices::any, exact_rules,
+    with_evidence(gemm("control-linear-exact", devices::any, exact_rules,
                        "control: the exact sum rounded once to binary32"),
                   Evidence::documented),
 });

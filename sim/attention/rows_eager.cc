@@ -78,8 +78,9 @@ constexpr auto rows = std::to_array<AttentionKernel>({
     eager("h100-eager-sqrt", hopper, hopper_multiprocessors, hopper_wgmma_sums, gpu_sqrt_on_both),
     eager("h100-eager-storage-softmax", hopper, hopper_multiprocessors, hopper_wgmma_sums,
           gpu_softmax_in_storage),
-    control("float32", sequential_sums, plain, "every sum sequential in binary32"),
-    control("exact", correct_sums, exact_sums, "every sum exact, rounded once to binary32"),
+    control("control-attention", sequential_sums, plain, "every sum sequential in binary32"),
+    control("control-attention-exact", correct_sums, exact_sums,
+            "every sum exact, rounded once to binary32"),
 });
 
 }  // namespace

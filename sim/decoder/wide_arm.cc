@@ -160,7 +160,7 @@ class WideArm : public DecoderArm {
 }  // namespace
 
 Result<std::unique_ptr<DecoderArm>> make_wide_arm(const ArmSetup& setup) {
-  const RopeKernel* table = find_rope_kernel("plain-rope");
+  const RopeKernel* table = find_rope_kernel("control-rope");
   if (table == nullptr) {
     return Error{ErrorKind::usage, "the rope kernel of the tables; accepted: a name of its table"};
   }

@@ -141,7 +141,7 @@ std::vector<KernelCase> kernel_cases() {
       {"mi300-fp8", e4m3fnuz, bfloat16, chain("mi300.mfma.e4m3fnuz.f32")},
       {"torch-cpu-linear", binary32, binary32, test::torch_float32},
       {"torch-cpu-linear", bfloat16, bfloat16, test::torch_bfloat16},
-      {"control-sequential", binary16, binary16,
+      {"control-linear", binary16, binary16,
        [](const OneOutput& o) { return test::fma_sum(o, 0, o.terms()); }},
   };
 }
@@ -240,7 +240,7 @@ TEST(Linear, SplitsFillTheMultiprocessors) {
 
 // 1 + 2^−11 is halfway between two float16 numbers: rounding first loses the bias of 2^−11.
 TEST(Linear, Epilogue) {
-  LinearKernel kernel = *find_linear_kernel("control-sequential");
+  LinearKernel kernel = *find_linear_kernel("control-linear");
   const float x[] = {1, 0x1p-11F};
   const float w[] = {1, 1, 1, 1};
   const float bias[] = {0x1p-11F, 0};

@@ -52,45 +52,49 @@ TEST(RunAttention, RefusesWhatCannotBe) {
             "kernel v100-eager with bfloat16 storage: accepted are binary16");
   bad = good;
   bad.shape.query_heads = 3;
-  EXPECT_EQ(error_of("float32", bad), "3 query heads: must be a multiple of the 2 K/V heads");
+  EXPECT_EQ(error_of("control-attention", bad),
+            "3 query heads: must be a multiple of the 2 K/V heads");
   bad = good;
   bad.shape.head_dim = 0;
-  EXPECT_EQ(error_of("float32", bad), "head_dim 0: must be 1 or more");
+  EXPECT_EQ(error_of("control-attention", bad), "head_dim 0: must be 1 or more");
   bad = good;
   bad.mask.window = -1;
-  EXPECT_EQ(error_of("float32", bad), "window -1: must be 0 or more");
+  EXPECT_EQ(error_of("control-attention", bad), "window -1: must be 0 or more");
   bad = good;
   bad.mask.window = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(error_of("float32", bad), "window 9223372036854775807: must be 1099511627776 or less");
+  EXPECT_EQ(error_of("control-attention", bad),
+            "window 9223372036854775807: must be 1099511627776 or less");
   bad = good;
   bad.launch.batch = std::int64_t{1} << 40;
-  EXPECT_EQ(error_of("float32", bad), "batch 1099511627776: must be 1048576 or less");
+  EXPECT_EQ(error_of("control-attention", bad), "batch 1099511627776: must be 1048576 or less");
   bad = good;
   bad.launch.batch = 2;
   const std::vector<std::int64_t> lengths{5, 0};
   bad.launch.kv_lens = lengths;
-  EXPECT_EQ(error_of("float32", bad), "a length of kv_lens 0: must be 1 or more");
+  EXPECT_EQ(error_of("control-attention", bad), "a length of kv_lens 0: must be 1 or more");
   bad.launch.batch = 1;
-  EXPECT_EQ(error_of("float32", bad), "2 kv_lens in a launch of 1 sequences: at most one for each");
+  EXPECT_EQ(error_of("control-attention", bad),
+            "2 kv_lens in a launch of 1 sequences: at most one for each");
   bad = good;
   bad.shape.query_heads = std::int64_t{1} << 20;
   bad.shape.kv_heads = 1;
   bad.shape.kv_len = std::int64_t{1} << 20;
-  EXPECT_EQ(error_of("float32", bad),
+  EXPECT_EQ(error_of("control-attention", bad),
             "1048576 keys for 1048576 query heads of one K/V head: at most 4294967296 scores are "
             "accepted");
   bad = good;
   bad.mask.soft_cap = NAN;
-  EXPECT_EQ(error_of("float32", bad), "soft cap nan: must be finite and 0 or more");
+  EXPECT_EQ(error_of("control-attention", bad), "soft cap nan: must be finite and 0 or more");
   bad = good;
   bad.launch.longest_kv_len = 4;
-  EXPECT_EQ(error_of("float32", bad), "longest_kv_len 4: must be 0 or at least kv_len, 5");
+  EXPECT_EQ(error_of("control-attention", bad),
+            "longest_kv_len 4: must be 0 or at least kv_len, 5");
   bad = good;
   bad.launch.splits = 2;
   EXPECT_EQ(error_of("v100-eager", bad), "kernel v100-eager: does not split the keys");
   bad = good;
   bad.v = nullptr;
-  EXPECT_EQ(error_of("float32", bad), "q, k and v: all three are needed");
+  EXPECT_EQ(error_of("control-attention", bad), "q, k and v: all three are needed");
 }
 
 // With q = 0 all scores are equal and the output is the mean of the values seen.
@@ -101,7 +105,7 @@ TEST(Eager, AveragesUnderEqualScores) {
   layer.v = {1, 8, 3, 16, 5, 24, 7, 32};
   layer.problem.v = layer.v.data();
   layer.problem.q = layer.q.data();
-  const AttentionResult result = test::run("float32", layer.problem);
+  const AttentionResult result = test::run("control-attention", layer.problem);
   EXPECT_EQ(result.out[0], 1);
   EXPECT_EQ(result.out[1], 8);
   EXPECT_EQ(result.out[2], 2);
@@ -109,7 +113,7 @@ TEST(Eager, AveragesUnderEqualScores) {
   EXPECT_EQ(result.out[6], 4);
   EXPECT_EQ(result.out[7], 20);
   layer.problem.mask.window = 2;
-  EXPECT_EQ(test::run("float32", layer.problem).out[6], 6);
+  EXPECT_EQ(test::run("control-attention", layer.problem).out[6], 6);
 }
 
 TEST(Eager, SoftmaxOverNothingIsNotANumber) {
@@ -128,7 +132,8 @@ TEST(RunAttention, SaysWhereTheExponentialIsBounded) {
   for (const std::string_view name : {"h100-fa3", "a100-flashinfer", "a100-vllm", "v100-eager"}) {
     EXPECT_TRUE(test::run(name, layer.problem).exp_bounded) << name;
   }
-  for (const std::string_view name : {"torch-cpu", "llama.cpp-cpu", "float32", "exact"}) {
+  for (const std::string_view name :
+       {"torch-cpu", "llama.cpp-cpu", "control-attention", "control-attention-exact"}) {
     EXPECT_FALSE(test::run(name, layer.problem).exp_bounded) << name;
   }
   const std::vector<float> values = {1.0F, 0x1.6a09e6p+0F};  // 2^0 and 2^(1/2)

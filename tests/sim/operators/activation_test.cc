@@ -68,16 +68,16 @@ TEST(Activation, ByHand) {
   const auto apply = [&](std::string_view name) {
     ASSERT_TRUE(apply_activation(*find_activation_kernel(name), softfloat::binary32, x, out));
   };
-  apply("plain-silu");
+  apply("control-silu");
   EXPECT_NEAR(out[1], 0.7310586, 1e-7);  // 1/(1 + 1/e)
   EXPECT_NEAR(out[2], -0.2689414, 1e-7);
-  apply("plain-gelu");
+  apply("control-gelu");
   EXPECT_NEAR(out[1], 0.8413447, 1e-7);  // Φ(1)
   EXPECT_NEAR(out[2], -0.1586553, 1e-7);
-  apply("plain-gelu-tanh");
+  apply("control-gelu-tanh");
   EXPECT_NEAR(out[1], 0.8411920, 1e-7);
   for (const float y : {out[0], out[3] - 100}) EXPECT_EQ(y, 0.0F);
-  EXPECT_FALSE(apply_activation(*find_activation_kernel("plain-silu"), softfloat::binary32, x,
+  EXPECT_FALSE(apply_activation(*find_activation_kernel("control-silu"), softfloat::binary32, x,
                                 std::span(out).first(3)));
 }
 
@@ -85,7 +85,7 @@ TEST(Activation, ExpModelCanBeReplaced) {
   Random random(16);
   const std::vector<float> x = random.numbers(softfloat::binary32, 320);
   std::vector<float> plain(320), other(320);
-  const ActivationKernel& kernel = *find_activation_kernel("plain-silu");
+  const ActivationKernel& kernel = *find_activation_kernel("control-silu");
   ASSERT_TRUE(apply_activation(kernel, softfloat::binary32, x, plain));
   ASSERT_TRUE(apply_activation(kernel, softfloat::binary32, x, other,
                                ExpFunction(ExpModel::torch_exp_u20)));

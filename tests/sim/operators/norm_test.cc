@@ -103,14 +103,14 @@ TEST(Norm, ByHand) {
                       .x = x.data(),
                       .weight = weight.data(),
                       .epsilon = 0};
-  ASSERT_TRUE(apply_norm(*find_norm_kernel("plain-rms"), problem, out.data()));
+  ASSERT_TRUE(apply_norm(*find_norm_kernel("control-rms"), problem, out.data()));
   EXPECT_NEAR(out[0], 3 / std::sqrt(12.5), 1e-7);
   EXPECT_NEAR(out[1], 2 / std::sqrt(12.5), 1e-7);
-  ASSERT_TRUE(apply_norm(*find_norm_kernel("plain-rms-gemma"), problem, out.data()));
+  ASSERT_TRUE(apply_norm(*find_norm_kernel("control-rms-gemma"), problem, out.data()));
   EXPECT_NEAR(out[0], 6 / std::sqrt(12.5), 2e-7);
   EXPECT_NEAR(out[1], 6 / std::sqrt(12.5), 2e-7);
   problem.weight = nullptr;  // layer: (x − 3.5)/0.5
-  ASSERT_TRUE(apply_norm(*find_norm_kernel("plain-layer"), problem, out.data()));
+  ASSERT_TRUE(apply_norm(*find_norm_kernel("control-layer"), problem, out.data()));
   EXPECT_EQ(out, (std::vector<float>{-1, 1}));
 }
 

@@ -29,7 +29,7 @@ RopeTable table_of(std::string_view kernel, std::int64_t rotated, std::int64_t p
 // against a float32 table.
 TEST(RopeTable, HalfPrecisionAnglesOfGptNeox) {
   const RopeTable half = table_of("half-table-rope", 32, 2048);
-  const RopeTable full = table_of("plain-rope", 32, 2048);
+  const RopeTable full = table_of("control-rope", 32, 2048);
   const auto at = [](std::size_t position, std::size_t pair) { return position * 16 + pair; };
   // 1857 × 0.56234133 = 1044.26785, printed as 1044.2679; the float nearest to it is 1044.26782.
   EXPECT_NEAR(1857 * static_cast<double>(full.angle[at(1, 1)]), 1044.2679, 5e-5);
@@ -49,7 +49,7 @@ TEST(RopeTable, HalfPrecisionAnglesOfGptNeox) {
 }
 
 TEST(RopeTable, ValuesByHand) {
-  const RopeTable table = table_of("plain-rope", 4, 3);
+  const RopeTable table = table_of("control-rope", 4, 3);
   ASSERT_EQ(table.pairs, 2);
   ASSERT_EQ(table.angle.size(), 6U);
   EXPECT_EQ(table.angle[0], 0.0F);
@@ -82,7 +82,7 @@ TEST(RopeTable, CustomFrequenciesReplaceThePowers) {
 }
 
 TEST(RopeTable, RefusesWhatCannotBe) {
-  const RopeKernel& kernel = *find_rope_kernel("plain-rope");
+  const RopeKernel& kernel = *find_rope_kernel("control-rope");
   const auto message = [&](const RopeTableProblem& problem) {
     const Result<RopeTable> table = make_rope_table(kernel, problem);
     return table ? std::string("accepted") : table.error().message;
@@ -108,14 +108,15 @@ TEST(RopeApply, RotatesAQuarterTurn) {
   std::vector<float> out(6);
   const RopeProblem problem{
       .storage = softfloat::binary16, .heads = 1, .length = 1, .head_dim = 6, .x = x.data()};
-  ASSERT_TRUE(apply_rope(*find_rope_kernel("plain-rope"), table, problem, out.data()));
+  ASSERT_TRUE(apply_rope(*find_rope_kernel("control-rope"), table, problem, out.data()));
   EXPECT_EQ(out, (std::vector<float>{-3, -4, 1, 2, 5, 6}));
-  ASSERT_TRUE(apply_rope(*find_rope_kernel("plain-rope-interleaved"), table, problem, out.data()));
+  ASSERT_TRUE(
+      apply_rope(*find_rope_kernel("control-rope-interleaved"), table, problem, out.data()));
   EXPECT_EQ(out, (std::vector<float>{-2, 1, -4, 3, 5, 6}));
 }
 
 TEST(RopeApply, RefusesPositionsBeyondTheTable) {
-  const RopeTable table = table_of("plain-rope", 4, 3);
+  const RopeTable table = table_of("control-rope", 4, 3);
   const std::vector<float> x(8);
   std::vector<float> out(8);
   RopeProblem problem{.storage = softfloat::binary16,
@@ -124,11 +125,11 @@ TEST(RopeApply, RefusesPositionsBeyondTheTable) {
                       .head_dim = 4,
                       .first_position = 2,
                       .x = x.data()};
-  const auto result = apply_rope(*find_rope_kernel("plain-rope"), table, problem, out.data());
+  const auto result = apply_rope(*find_rope_kernel("control-rope"), table, problem, out.data());
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find("positions 2 to 3"), std::string::npos);
   problem.first_position = 1;
-  EXPECT_TRUE(apply_rope(*find_rope_kernel("plain-rope"), table, problem, out.data()));
+  EXPECT_TRUE(apply_rope(*find_rope_kernel("control-rope"), table, problem, out.data()));
 }
 
 }  // namespace

@@ -102,10 +102,10 @@ TEST(Softmax, ByHand) {
   const std::vector<float> x{0, std::log(3.0F)};
   std::vector<float> out(2);
   SoftmaxProblem problem{.storage = softfloat::binary32, .rows = 1, .columns = 2, .x = x.data()};
-  ASSERT_TRUE(apply_softmax(*find_softmax_kernel("plain-softmax"), problem, out.data()));
+  ASSERT_TRUE(apply_softmax(*find_softmax_kernel("control-softmax"), problem, out.data()));
   EXPECT_NEAR(out[0], 0.25, 1e-7);
   EXPECT_NEAR(out[1], 0.75, 1e-7);
-  ASSERT_TRUE(apply_softmax(*find_softmax_kernel("plain-log-softmax"), problem, out.data()));
+  ASSERT_TRUE(apply_softmax(*find_softmax_kernel("control-log-softmax"), problem, out.data()));
   EXPECT_NEAR(out[0], std::log(0.25), 1e-6);
   EXPECT_NEAR(out[1], std::log(0.75), 1e-6);
 }

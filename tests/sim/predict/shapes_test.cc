@@ -128,7 +128,7 @@ TEST(Shapes, RanksRoundPartialSums) {
 // Neighbours of 1 in binary16 are 1 + 2^-10 and its half step is 2^-11: 1 + 3 · 2^-12 lies beyond.
 TEST(LinearOnRanks, RoundsEverySumToStorage) {
   LinearSample sample{softfloat::binary16, 1, 2, 1, 1, {1, 1}, {1, 3 * 0x1p-12F}};
-  const KernelChoice kernels = one_kernel("control-sequential");
+  const KernelChoice kernels = one_kernel("control-linear");
   EXPECT_EQ(run_linear_on_ranks(sample, kernels, {0, 1, 1}, 2, {}).value(),
             (std::vector<float>{1 + 0x1p-10F}));
   sample.terms = 3;
