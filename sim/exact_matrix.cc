@@ -15,6 +15,10 @@
 namespace kvsim {
 namespace {
 
+float b_number(const MatrixProblem& problem, std::int64_t k, std::int64_t j) {
+  return problem.b[problem.b_transposed ? j * problem.b_stride + k : k * problem.b_stride + j];
+}
+
 /// One element on softfloat. Operands are floats whatever their format, so their exact sum is that
 /// of binary32 operands.
 float reference_sum(const MatrixProblem& problem, std::int64_t i, std::int64_t j) {
@@ -24,7 +28,7 @@ float reference_sum(const MatrixProblem& problem, std::int64_t i, std::int64_t j
   for (std::int64_t k = 0; k < problem.terms; ++k) {
     const auto at = static_cast<std::size_t>(k);
     a[at] = std::bit_cast<std::uint32_t>(problem.a[i * problem.a_stride + k]);
-    b[at] = std::bit_cast<std::uint32_t>(problem.b[k * problem.b_stride + j]);
+    b[at] = std::bit_cast<std::uint32_t>(b_number(problem, k, j));
   }
   const softfloat::Bits bits =
       sum_products(problem.order, Product::exact, softfloat::binary32, softfloat::binary32, a, b)
@@ -45,7 +49,8 @@ Result<bool> exact_matrix(const MatrixProblem& problem, float* out, std::int64_t
     return usage("an exact product of matrices; accepted: order exact, accumulator binary32");
   }
   if (problem.rows < 0 || problem.terms < 0 || problem.columns < 0 ||
-      problem.a_stride < problem.terms || problem.b_stride < problem.columns ||
+      problem.a_stride < problem.terms ||
+      problem.b_stride < (problem.b_transposed ? problem.terms : problem.columns) ||
       out_stride < problem.columns) {
     return usage("sizes and strides of a product of matrices; accepted: strides of whole rows");
   }
@@ -69,6 +74,7 @@ Result<bool> exact_matrix(const MatrixProblem& problem, float* out, std::int64_t
                      .x = x.data(),
                      .w = problem.b,
                      .w_stride = problem.b_stride,
+                     .w_transposed = problem.b_transposed,
                      .squares = column_norms.data()},
                     sums.data(), options);
   for (double& norm : column_norms) norm = std::sqrt(norm);

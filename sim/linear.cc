@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/engine/matrix.h"
+#include "sim/engine/panel.h"
 #include "sim/exact_matrix.h"
 #include "softfloat/formats.h"
 
@@ -121,7 +122,14 @@ class LeadingTerms {
                    std::int64_t out_stride, const EngineOptions& options) {
     w_.assign(static_cast<std::size_t>(terms_ * count), 0);
     for (std::int64_t k = 0; k < problem_.terms; ++k) {
-      std::copy_n(problem_.w + k * problem_.w_stride + first, count, w_.data() + place(k) * count);
+      engine::copy_panel({.numbers = problem_.w,
+                          .stride = problem_.w_stride,
+                          .transposed = problem_.w_by_outputs,
+                          .first_row = k,
+                          .rows = 1,
+                          .first_column = first,
+                          .columns = count},
+                         w_.data() + place(k) * count, count, options.level);
     }
     matrix.terms = terms_;
     matrix.columns = count;
@@ -129,6 +137,7 @@ class LeadingTerms {
     matrix.a_stride = terms_;
     matrix.b = w_.data();
     matrix.b_stride = count;
+    matrix.b_transposed = false;
     return sum_matrix(matrix, out + first, out_stride, options);
   }
 
@@ -148,17 +157,19 @@ class LeadingTerms {
 Result<bool> sum_outputs(const LinearProblem& problem, const LinearPlan& plan,
                          const LinearColumns& columns, float* out, std::int64_t out_stride,
                          const EngineOptions& options) {
-  MatrixProblem matrix{.order = columns.order,
-                       .product = plan.rule->product,
-                       .input = problem.storage,
-                       .accumulator = plan.rule->accumulator,
-                       .rows = problem.rows,
-                       .terms = problem.terms,
-                       .columns = columns.count,
-                       .a = problem.x,
-                       .a_stride = problem.x_stride,
-                       .b = problem.w + columns.first,
-                       .b_stride = problem.w_stride};
+  MatrixProblem matrix{
+      .order = columns.order,
+      .product = plan.rule->product,
+      .input = problem.storage,
+      .accumulator = plan.rule->accumulator,
+      .rows = problem.rows,
+      .terms = problem.terms,
+      .columns = columns.count,
+      .a = problem.x,
+      .a_stride = problem.x_stride,
+      .b = problem.w + columns.first * (problem.w_by_outputs ? problem.w_stride : 1),
+      .b_stride = problem.w_stride,
+      .b_transposed = problem.w_by_outputs};
   if (is_exact(columns.order)) {
     return exact_matrix(matrix, out + columns.first, out_stride, options);
   }

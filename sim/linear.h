@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/engine/columns.h"
+#include "sim/engine/numbers.h"
 #include "sim/order.h"
 #include "sim/sum.h"
 #include "softfloat/evidence.h"
@@ -149,8 +150,11 @@ struct LinearProblem {
   std::int64_t launch_outputs = 0;
   const float* x = nullptr;  ///< [rows][terms], numbers of `storage`
   std::int64_t x_stride = 0;
-  const float* w = nullptr;  ///< [terms][outputs], numbers of `storage`: the weights transposed
+  /// w[k × w_stride + j], [terms][outputs]: numbers of `storage`, as floats or codes.
+  NumberPointer w;
   std::int64_t w_stride = 0;
+  /// w is stored as checkpoints have it instead: w[j × w_stride + k], [outputs][terms].
+  bool w_by_outputs = false;
   const float* bias = nullptr;  ///< [outputs] or null
   float alpha = 1;
   float beta = 0;

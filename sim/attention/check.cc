@@ -159,6 +159,12 @@ Result<const StorageSums*> check_problem(const AttentionKernel& kernel,
     return usage(fmt::format("scale {}: must be finite and 0 or more", problem.scale));
   }
   Result<bool> checked = check_shape(problem.shape);
+  if (checked && problem.kv_head_stride != 0 &&
+      problem.kv_head_stride < problem.shape.kv_len * problem.shape.head_dim) {
+    return usage(fmt::format("kv_head_stride {}: must be 0 or at least kv_len × head_dim, {}",
+                             problem.kv_head_stride,
+                             problem.shape.kv_len * problem.shape.head_dim));
+  }
   if (checked) checked = check_mask(problem.mask);
   if (checked) checked = check_launch(kernel, problem);
   if (checked) checked = check_family(kernel, problem);

@@ -39,10 +39,11 @@ class Eager {
                   q.data() + row * shape.head_dim);
     }
     std::vector<float> k_scaled;
-    const float* k = run_.keys(tile.kv_head);
+    NumberPointer k = run_.keys(tile.kv_head);
     if (rule_.scale_on_both) {
       const float factor = std::sqrt(run_.scale);
-      k_scaled.assign(k, k + shape.kv_len * shape.head_dim);
+      const float* const keys = k.floats();
+      k_scaled.assign(keys, keys + shape.kv_len * shape.head_dim);
       multiply_all(q, factor);
       multiply_all(k_scaled, factor);
       k = k_scaled.data();

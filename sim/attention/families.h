@@ -36,12 +36,15 @@ struct Run {
   [[nodiscard]] const AttentionShape& shape() const { return problem.shape; }
   /// Threads split heads, so what works on one head uses one.
   [[nodiscard]] EngineOptions engine_of_one() const { return {1, options.engine.level}; }
-  /// K or V of the head: [kv_len][head_dim].
-  [[nodiscard]] const float* keys(std::int64_t kv_head) const {
-    return problem.k + kv_head * shape().kv_len * shape().head_dim;
+  [[nodiscard]] std::int64_t head_stride() const {
+    return problem.kv_head_stride > 0 ? problem.kv_head_stride : shape().kv_len * shape().head_dim;
   }
-  [[nodiscard]] const float* values(std::int64_t kv_head) const {
-    return problem.v + kv_head * shape().kv_len * shape().head_dim;
+  /// K or V of the head: [kv_len][head_dim]. Floats, but for the family of online tiles.
+  [[nodiscard]] NumberPointer keys(std::int64_t kv_head) const {
+    return problem.k + kv_head * head_stride();
+  }
+  [[nodiscard]] NumberPointer values(std::int64_t kv_head) const {
+    return problem.v + kv_head * head_stride();
   }
   /// Number of (query head, query): position in lse; times head_dim: in q and out.
   [[nodiscard]] std::int64_t row_of(std::int64_t head, std::int64_t query) const {
@@ -90,6 +93,9 @@ struct Run {
 [[nodiscard]] inline ExpFunction gpu_exp_base_e(const Run& run, bool gpu) {
   return gpu && run.options.exp ? gpu_exp2(run) : ExpFunction(ExpModel::correctly_rounded);
 }
+
+/// K or V, all heads, as floats: [kv_heads][kv_len][head_dim].
+[[nodiscard]] std::vector<float> read_heads(const Run& run, NumberPointer numbers);
 
 /// The families. `result.out` and `result.lse` have their sizes; lse is −∞ and out +0 everywhere.
 [[nodiscard]] Result<bool> run_eager(const Run& run, AttentionResult& result);

@@ -71,7 +71,7 @@ class LlamaCpu {
     const std::int64_t dim = shape.head_dim;
     const std::int64_t whole = dim / elements_of_a_step * elements_of_a_step;
     const std::int64_t rows = tile.count * shape.group();
-    const float* const keys = run_.keys(tile.kv_head);
+    const float* const keys = run_.keys(tile.kv_head).floats();
     const Result<ProductSum> sum =
         ProductSum::parse("lanes(32,1,join=butterfly)", Product::fused, run_.problem.storage);
     if (!sum) return sum.error();
@@ -131,7 +131,7 @@ class LlamaCpu {
       } else {
         weight = exp_f32(s - state.maximum);
       }
-      multiply_add({run_.values(kv_head) + j * dim, index(dim)}, weight, state.o, level_);
+      multiply_add({run_.values(kv_head).floats() + j * dim, index(dim)}, weight, state.o, level_);
       round_to_storage(state.o);
       state.sum = std::fma(state.sum, rescale, weight);
     }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,10 @@ namespace kvsim::attention {
 namespace {
 
 constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are independent
+
+std::span<const std::byte> bytes_of(NumberPointer numbers, std::int64_t count) {
+  return {static_cast<const std::byte*>(numbers.data()), index(count * numbers.bytes())};
+}
 
 }  // namespace
 
@@ -63,7 +68,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
   const std::int64_t columns = plan_.block_columns;
   float* const p = state.p.data() + first_row * columns;
   float* const o = state.o.data() + first_row * shape.head_dim;
-  const float* const v = values(task.kv_head) + block.begin * shape.head_dim;
+  const NumberPointer v = values(task.kv_head) + block.begin * shape.head_dim;
   Result<bool> done = scores_.multiply({.rows = rows,
                                         .terms = shape.head_dim,
                                         .columns = block.size(),
@@ -72,7 +77,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                                         .b = keys(task.kv_head) + block.begin * shape.head_dim,
                                         .b_stride = shape.head_dim,
                                         .b_transposed = true,
-                                        .read_next = {v, index(block.size() * shape.head_dim)}},
+                                        .read_next = bytes_of(v, block.size() * shape.head_dim)},
                                        p, columns, run_.engine_of_one());
   if (!done) return done;
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
@@ -85,8 +90,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
     done = add_unit_row_sum(first_row, rows, has_finite_mask() ? columns : block.size(), state);
     if (!done) return done;
   }
-  const std::span<const float> next_keys(keys(task.kv_head) + next.begin * shape.head_dim,
-                                         index(next.size() * shape.head_dim));
+  const NumberPointer next_keys = keys(task.kv_head) + next.begin * shape.head_dim;
   return values_.multiply({.rows = rows,
                            .terms = block.size(),
                            .columns = shape.head_dim,
@@ -96,7 +100,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                            .b_stride = shape.head_dim,
                            .c = o,
                            .c_stride = shape.head_dim,
-                           .read_next = next_keys},
+                           .read_next = bytes_of(next_keys, next.size() * shape.head_dim)},
                           o, shape.head_dim, run_.engine_of_one());
 }
 

@@ -56,10 +56,8 @@ class OnlineTiles {
         exp_(gpu_exp2(run)),
         polynomial_(ExpModel::fa4_polynomial) {
     if (operand_ == run.problem.storage) return;
-    const AttentionShape& shape = run.shape();
-    const std::int64_t numbers = shape.kv_heads * shape.kv_len * shape.head_dim;
-    k_converted_.assign(run.problem.k, run.problem.k + numbers);
-    v_converted_.assign(run.problem.v, run.problem.v + numbers);
+    k_converted_ = read_heads(run, run.problem.k);
+    v_converted_ = read_heads(run, run.problem.v);
     round_to(operand_, k_converted_);
     round_to(operand_, v_converted_);
   }
@@ -76,11 +74,11 @@ class OnlineTiles {
   void round_to(const softfloat::Format& format, std::span<float> values) const {
     static_cast<void>(round_values(format, values, values, run_.options.engine.level));
   }
-  [[nodiscard]] const float* keys(std::int64_t kv_head) const {
+  [[nodiscard]] NumberPointer keys(std::int64_t kv_head) const {
     return k_converted_.empty() ? run_.keys(kv_head)
                                 : k_converted_.data() + kv_head * head_numbers();
   }
-  [[nodiscard]] const float* values(std::int64_t kv_head) const {
+  [[nodiscard]] NumberPointer values(std::int64_t kv_head) const {
     return v_converted_.empty() ? run_.values(kv_head)
                                 : v_converted_.data() + kv_head * head_numbers();
   }

@@ -80,7 +80,7 @@ class Paged {
       for (std::int64_t first = 0; first < shape.kv_len; first += keys_of_partition) {
         const std::int64_t keys = std::min(keys_of_partition, shape.kv_len - first);
         parts.push_back(partition(row.subspan(index(first), index(keys)),
-                                  run_.values(kv_head) + first * shape.head_dim));
+                                  run_.values(kv_head).floats() + first * shape.head_dim));
       }
       const std::int64_t head = kv_head * shape.group() + g;
       merge(parts, out.subspan(index(head * shape.head_dim), index(shape.head_dim)));
@@ -112,7 +112,7 @@ class Paged {
         a[index(g * dim + k)] = q[g * dim + element[index(k)]];
       }
     }
-    const float* const keys = run_.keys(kv_head);
+    const float* const keys = run_.keys(kv_head).floats();
     std::vector<float> b(index(dim * shape.kv_len));
     for (std::int64_t j = 0; j < shape.kv_len; ++j) {
       for (std::int64_t k = 0; k < dim; ++k) {

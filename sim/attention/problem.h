@@ -6,6 +6,7 @@
 #include <span>
 
 #include "sim/attention_shape.h"
+#include "sim/engine/numbers.h"
 #include "softfloat/format.h"
 
 /// One attention layer's inputs: sizes, mask, numbers, and how the kernel is launched.
@@ -44,8 +45,11 @@ struct AttentionProblem {
   softfloat::Format storage;  ///< of q, k, v and, unless the kernel says otherwise, of the output
   float scale = 0;            ///< of the scores; 0: 1 ÷ √head_dim in binary64, rounded to binary32
   const float* q = nullptr;   ///< [query_heads][query_len][head_dim], numbers of `storage`
-  const float* k = nullptr;   ///< [kv_heads][kv_len][head_dim]
-  const float* v = nullptr;   ///< [kv_heads][kv_len][head_dim]
+  NumberPointer k;            ///< [kv_heads][kv_len][head_dim], as floats or codes
+  NumberPointer v;            ///< [kv_heads][kv_len][head_dim], as floats or codes
+  /// Numbers from one K/V head to the next, in K and in V: a cache has room for more positions than
+  /// it holds. 0: kv_len × head_dim.
+  std::int64_t kv_head_stride = 0;
   AttentionLaunch launch;
 };
 

@@ -53,31 +53,20 @@ Result<bool> ProductSum::multiply(const Factors& factors, float* out, std::int64
                              .read_next = factors.read_next},
                             out, out_stride, options);
   }
-  MatrixProblem problem{.order = order_,
-                        .product = product_,
-                        .input = input_,
-                        .accumulator = softfloat::binary32,
-                        .rows = factors.rows,
-                        .terms = factors.terms,
-                        .columns = factors.columns,
-                        .a = factors.a,
-                        .a_stride = factors.a_stride,
-                        .b = factors.b,
-                        .b_stride = factors.b_stride,
-                        .c = factors.c,
-                        .c_stride = factors.c_stride};
-  std::vector<float> turned;
-  if (factors.b_transposed) {
-    turned.resize(static_cast<std::size_t>(factors.terms * factors.columns));
-    for (std::int64_t j = 0; j < factors.columns; ++j) {
-      const float* const from = factors.b + j * factors.b_stride;
-      for (std::int64_t k = 0; k < factors.terms; ++k) {
-        turned[static_cast<std::size_t>(k * factors.columns + j)] = from[k];
-      }
-    }
-    problem.b = turned.data();
-    problem.b_stride = factors.columns;
-  }
+  const MatrixProblem problem{.order = order_,
+                              .product = product_,
+                              .input = input_,
+                              .accumulator = softfloat::binary32,
+                              .rows = factors.rows,
+                              .terms = factors.terms,
+                              .columns = factors.columns,
+                              .a = factors.a,
+                              .a_stride = factors.a_stride,
+                              .b = factors.b,
+                              .b_stride = factors.b_stride,
+                              .b_transposed = factors.b_transposed,
+                              .c = factors.c,
+                              .c_stride = factors.c_stride};
   return sum_matrix(problem, out, out_stride, options);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -21,12 +22,12 @@ struct Factors {
   std::int64_t columns = 0;
   const float* a = nullptr;
   std::int64_t a_stride = 0;
-  const float* b = nullptr;
+  NumberPointer b;
   std::int64_t b_stride = 0;
   bool b_transposed = false;  ///< b[j × b_stride + k] instead of b[k × b_stride + j]
   const float* c = nullptr;   ///< addend of a matrix unit's chain; null: +0
   std::int64_t c_stride = 0;
-  std::span<const float> read_next = {};  ///< as UnitProblem::read_next
+  std::span<const std::byte> read_next = {};  ///< as UnitProblem::read_next
 };
 
 /// How one of a kernel's two products is summed: on a matrix unit, or in an order with binary32

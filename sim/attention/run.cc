@@ -10,6 +10,7 @@
 
 #include "sim/attention/families.h"
 #include "sim/engine/column_kernel.h"
+#include "sim/engine/panel.h"
 
 namespace kvsim {
 namespace {
@@ -51,12 +52,23 @@ Result<bool> run_family(const Run& run, AttentionResult& result) {
 
 }  // namespace
 
+std::vector<float> attention::read_heads(const Run& run, NumberPointer numbers) {
+  const AttentionShape& shape = run.shape();
+  const std::int64_t count = shape.kv_len * shape.head_dim;
+  std::vector<float> heads(index(shape.kv_heads * count));
+  for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+    engine::read_numbers(numbers + head * run.head_stride(), count, heads.data() + head * count,
+                         run.options.engine.level);
+  }
+  return heads;
+}
+
 Result<AttentionResult> run_attention(const AttentionKernel& kernel,
                                       const AttentionProblem& problem,
                                       const AttentionOptions& options) {
   const Result<const StorageSums*> sums = attention::check_problem(kernel, problem);
   if (!sums) return sums.error();
-  if (problem.q == nullptr || problem.k == nullptr || problem.v == nullptr) {
+  if (problem.q == nullptr || problem.k.is_null() || problem.v.is_null()) {
     return usage("q, k and v: all three are needed");
   }
   const Result<bool> checked = check_options(options);
@@ -70,7 +82,20 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
   const std::int64_t rows = shape.query_heads * shape.query_len;
   result.out.assign(attention::index(rows * shape.head_dim), 0.0F);
   result.lse.assign(attention::index(rows), -std::numeric_limits<float>::infinity());
-  const Run run{kernel, problem, options, *sums.value(), scale};
+  const Run given{kernel, problem, options, *sums.value(), scale};
+  std::vector<float> k;
+  std::vector<float> v;
+  AttentionProblem in_floats = problem;
+  const bool converts = kernel.family != AttentionFamily::online_tiles &&
+                        (problem.k.floats() == nullptr || problem.v.floats() == nullptr);
+  if (converts) {
+    k = attention::read_heads(given, problem.k);
+    v = attention::read_heads(given, problem.v);
+    in_floats.k = k.data();
+    in_floats.v = v.data();
+    in_floats.kv_head_stride = 0;
+  }
+  const Run run{kernel, converts ? in_floats : problem, options, *sums.value(), scale};
   const Result<bool> done = run_family(run, result);
   if (!done) return done.error();
   for (float& x : result.out) {

@@ -171,7 +171,7 @@ Result<bool> TorchCpu::add_values(const QueryTile& tile, const KeyRange& block,
                                   State& state) const {
   const std::int64_t dim = run_.shape().head_dim;
   const std::int64_t keys = block.size();
-  const float* const v = run_.values(tile.kv_head) + block.begin * dim;
+  const float* const v = run_.values(tile.kv_head).floats() + block.begin * dim;
   if (!in_passes(tile.count, dim)) {
     for (std::int64_t row = 0; row < state.rows; ++row) {
       float* const o = state.o.data() + row * dim;

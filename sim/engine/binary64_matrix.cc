@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/engine/panel.h"
 #include "sim/parallel.h"
 
 #ifndef KVSIM_SIM_ENGINE_BINARY64_MATRIX_ONCE
@@ -36,6 +37,8 @@ struct Binary64Panel {
   std::int64_t count = 0;
   double* out = nullptr;     ///< of the whole result
   double* packed = nullptr;  ///< panel_terms × panel_columns
+  float* read = nullptr;     ///< the same room, before it is packed
+  SimdLevel level = SimdLevel::scalar;
   double* totals = nullptr;  ///< rows × panel_columns, and one row more for the squares
 };
 
@@ -112,10 +115,17 @@ inline void multiply_panel(const Binary64Panel& panel) {
   std::fill_n(panel.totals, (problem.rows + 1) * panel_columns, 0.0);
   for (std::int64_t first = 0; first < problem.terms; first += panel_terms) {
     const std::int64_t terms = std::min(panel_terms, problem.terms - first);
+    copy_panel({.numbers = problem.w,
+                .stride = problem.w_stride,
+                .transposed = problem.w_transposed,
+                .first_row = first,
+                .rows = terms,
+                .first_column = panel.begin,
+                .columns = panel.count},
+               panel.read, panel_columns, panel.level);
     for (std::int64_t k = 0; k < terms; ++k) {
-      const float* from = problem.w + (first + k) * problem.w_stride + panel.begin;
       double* to = panel.packed + k * panel_columns;
-      std::copy_n(from, panel.count, to);
+      std::copy_n(panel.read + k * panel_columns, panel.count, to);
       std::fill(to + panel.count, to + panel_columns, 0.0);
     }
     for (std::int64_t j = 0; j < panel.count; j += 2 * step) {
@@ -185,12 +195,16 @@ void multiply_binary64(const Binary64Problem& problem, double* out, const Engine
     thread_local std::vector<double> scratch;
     const std::int64_t packed = engine::panel_terms * engine::panel_columns;
     scratch.resize(static_cast<std::size_t>(packed + (problem.rows + 1) * engine::panel_columns));
+    thread_local std::vector<float> read;
+    read.resize(static_cast<std::size_t>(packed));
     const std::int64_t begin = i * engine::panel_columns;
     kernel({.problem = &problem,
             .begin = begin,
             .count = std::min(engine::panel_columns, problem.columns - begin),
             .out = out,
             .packed = scratch.data(),
+            .read = read.data(),
+            .level = options.level,
             .totals = scratch.data() + packed});
   });
 }

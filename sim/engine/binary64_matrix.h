@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "sim/engine/columns.h"
+#include "sim/engine/numbers.h"
 
 namespace kvsim {
 
@@ -16,8 +17,9 @@ struct Binary64Problem {
   std::int64_t terms = 0;
   std::int64_t columns = 0;
   const double* x = nullptr;  ///< [rows][terms]
-  const float* w = nullptr;   ///< w[k × w_stride + j]
+  NumberPointer w;            ///< w[k × w_stride + j], as floats or codes
   std::int64_t w_stride = 0;
+  bool w_transposed = false;  ///< w[j × w_stride + k] instead
   double* squares = nullptr;  ///< [columns] or null: Σ_k w[k][j]², added in the same way
 };
 

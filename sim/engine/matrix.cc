@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/engine/lane_plan.h"
+#include "sim/engine/panel.h"
 #include "sim/engine/program.h"
 #include "sim/engine/row_kernel.h"
 #include "sim/engine/unit_program.h"
@@ -33,9 +34,11 @@ Result<bool> check(const MatrixProblem& problem, std::int64_t out_stride, bool o
     return usage(fmt::format("strides {} of a and {} of the result: must be at least {} and {}",
                              problem.a_stride, out_stride, problem.terms, problem.columns));
   }
-  if (problem.terms > 1 && problem.b_stride < problem.columns) {
-    return usage(fmt::format("stride {} of b: must be at least the {} columns", problem.b_stride,
-                             problem.columns));
+  const std::int64_t b_rows = problem.b_transposed ? problem.columns : problem.terms;
+  const std::int64_t b_width = problem.b_transposed ? problem.terms : problem.columns;
+  if (b_rows > 1 && problem.b_stride < b_width) {
+    return usage(fmt::format("stride {} of b: must be at least the {} {}", problem.b_stride,
+                             b_width, problem.b_transposed ? "terms" : "columns"));
   }
   if (problem.c != nullptr && !on_unit_alone) {
     return usage("an addend: accepted only where the order is one matrix unit");
@@ -58,6 +61,7 @@ Result<bool> sum_on_unit(const MatrixProblem& problem, const MatrixUnit& unit, f
                              .a_stride = problem.a_stride,
                              .b = problem.b,
                              .b_stride = problem.b_stride,
+                             .b_transposed = problem.b_transposed,
                              .c = problem.c,
                              .c_stride = problem.c_stride},
                             out, out_stride, options);
@@ -84,7 +88,7 @@ ColumnsProblem row_problem(const MatrixProblem& problem, std::int64_t i) {
           .columns = problem.columns,
           .stride = problem.b_stride,
           .a = problem.a + i * problem.a_stride,
-          .b = problem.b};
+          .b = problem.b.floats()};
 }
 
 /// The outputs of a problem in lanes: groups of rows that share the loads of b, and what is left
@@ -155,7 +159,7 @@ class RowSums {
       if (!takes_terms(step)) continue;
       for (std::int64_t i = 0; i < step.count; ++i, to += kernel_.columns) {
         const std::int64_t k = step.first + i * step.stride;
-        std::copy_n(problem_.b + k * problem_.b_stride + column, kernel_.columns, to);
+        std::copy_n(problem_.b.floats() + k * problem_.b_stride + column, kernel_.columns, to);
       }
     }
     return panel;
@@ -177,7 +181,7 @@ class RowSums {
                    .round_plans = round_plans_.data(),
                    .a = problem_.a + i * problem_.a_stride,
                    .a_stride = problem_.a_stride,
-                   .b = copied ? panel.data() : problem_.b + column,
+                   .b = copied ? panel.data() : problem_.b.floats() + column,
                    .b_stride = copied ? kernel_.columns : problem_.b_stride,
                    .b_rows = copied ? b_rows_.data() : nullptr,
                    .out = sums,
@@ -213,6 +217,32 @@ class RowSums {
   std::vector<std::int64_t> b_rows_;  ///< as RowKernelArguments has them; empty: b is used in place
 };
 
+/// Columns of b as floats: what codes and columns that lie side by side become, panel by panel.
+void sum_panels(const MatrixProblem& problem, float* out, std::int64_t out_stride,
+                const EngineOptions& options) {
+  constexpr std::int64_t most_numbers = std::int64_t{1} << 18;  // a megabyte
+  constexpr std::int64_t least_columns = 64;
+  const std::int64_t width =
+      std::max(least_columns, most_numbers / problem.terms / least_columns * least_columns);
+  const std::int64_t panels = (problem.columns + width - 1) / width;
+  parallel_for(panels, options.threads, [&](std::int64_t i) {
+    MatrixProblem part = problem;
+    part.columns = std::min(width, problem.columns - i * width);
+    std::vector<float> panel(static_cast<std::size_t>(problem.terms * part.columns));
+    engine::copy_panel({.numbers = problem.b,
+                        .stride = problem.b_stride,
+                        .transposed = problem.b_transposed,
+                        .rows = problem.terms,
+                        .first_column = i * width,
+                        .columns = part.columns},
+                       panel.data(), part.columns, options.level);
+    part.b = panel.data();
+    part.b_stride = part.columns;
+    part.b_transposed = false;
+    RowSums(part, out + i * width, out_stride, {.level = options.level}).run();
+  });
+}
+
 }  // namespace
 
 Result<bool> sum_matrix(const MatrixProblem& problem, float* out, std::int64_t out_stride,
@@ -225,8 +255,13 @@ Result<bool> sum_matrix(const MatrixProblem& problem, float* out, std::int64_t o
   // No columns: everything is checked and nothing computed.
   ColumnsProblem probe = row_problem(problem, 0);
   probe.columns = 0;
+  probe.stride = 0;
   const Result<bool> possible = sum_columns(probe, {}, {}, options);
   if (!possible) return possible.error();
+  if (problem.terms > 0 && (problem.b_transposed || problem.b.floats() == nullptr)) {
+    if (problem.columns > 0) sum_panels(problem, out, out_stride, options);
+    return true;
+  }
   if (problem.terms > 0) {
     RowSums(problem, out, out_stride, options).run();
     return true;

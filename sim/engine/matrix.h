@@ -2,10 +2,12 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "sim/engine/columns.h"
+#include "sim/engine/numbers.h"
 #include "sim/order.h"
 #include "sim/sum.h"
 #include "sim/units/matrix_unit.h"
@@ -28,8 +30,10 @@ struct MatrixProblem {
   std::int64_t columns = 0;       ///< of b and out
   const float* a = nullptr;       ///< a[i × a_stride + k], numbers of `input`
   std::int64_t a_stride = 0;
-  const float* b = nullptr;  ///< b[k × b_stride + j], numbers of `input`
+  NumberPointer b;  ///< b[k × b_stride + j], numbers of `input`, as floats or codes
   std::int64_t b_stride = 0;
+  /// b is stored by columns instead, as the weights of a linear layer are: b[j × b_stride + k].
+  bool b_transposed = false;
   /// c[i × c_stride + j], numbers of `accumulator`: the addend of the first instruction, accepted
   /// only where the order is one matrix unit; null: +0.
   const float* c = nullptr;
@@ -52,7 +56,7 @@ struct UnitProblem {
   std::int64_t columns = 0;          ///< of b and out
   const float* a = nullptr;          ///< a[i × a_stride + k], numbers of unit->operand
   std::int64_t a_stride = 0;
-  const float* b = nullptr;  ///< b[k × b_stride + j], numbers of unit->operand
+  NumberPointer b;  ///< b[k × b_stride + j], numbers of unit->operand, as floats or codes
   std::int64_t b_stride = 0;
   /// b is stored by columns instead: b[j × b_stride + k].
   bool b_transposed = false;
@@ -60,7 +64,7 @@ struct UnitProblem {
   std::int64_t c_stride = 0;
   /// What the caller reads next, perhaps: with few rows it is fetched into the cache meanwhile,
   /// because b is then used so little that reading it takes as long as computing. Changes no bit.
-  std::span<const float> read_next = {};
+  std::span<const std::byte> read_next = {};
 };
 
 /// Computes out[i × out_stride + j] with the bits of unit_dot() (sim/units/dot.h), as a float; a

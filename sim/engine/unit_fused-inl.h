@@ -107,10 +107,10 @@ class FusedTile {
     const float* b = block_;
     std::int64_t stride = width_;
     bool has_tiny = false;
-    if (!tile_.b_transposed && !plan_.flushes_subnormals && !plan_.converts_operands &&
-        plan_.order == OperandOrder::in_turn && tile_.columns == width_ &&
-        first + count <= tile_.terms) {
-      b = tile_.b + first * tile_.b_stride;
+    if (tile_.b.floats() != nullptr && !tile_.b_transposed && !plan_.flushes_subnormals &&
+        !plan_.converts_operands && plan_.order == OperandOrder::in_turn &&
+        tile_.columns == width_ && first + count <= tile_.terms) {
+      b = tile_.b.floats() + first * tile_.b_stride;
       stride = tile_.b_stride;
     } else {
       const std::int64_t whole = (count + 3) / 4 * 4;  // zeros behind the end are not used

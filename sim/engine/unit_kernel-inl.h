@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "sim/engine/lanes-inl.h"
+#include "sim/engine/panel.h"
 #include "sim/engine/unit_kernel.h"
 
 #ifndef KVSIM_UNROLL
@@ -172,19 +173,20 @@ class BlockReader {
     std::int64_t filled = 0;
     if (k < tile_.terms) {
       filled = tile_.columns;
-      std::copy_n(tile_.b + k * tile_.b_stride, filled, to);
+      read_numbers(tile_.b + k * tile_.b_stride, filled, to, SimdLevel::scalar);
     }
     std::fill(to + filled, to + width, 0.0F);
   }
 
   void copy_columns(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
     // Fours of k and groups of columns in vectors, what is left one by one.
-    const std::int64_t fours = plan_.order == OperandOrder::in_turn
+    const float* const floats = tile_.b.floats();
+    const std::int64_t fours = plan_.order == OperandOrder::in_turn && floats != nullptr
                                    ? std::clamp<std::int64_t>(tile_.terms - first, 0, count) / 4 * 4
                                    : 0;
     const std::int64_t columns = fours == 0 ? 0 : tile_.columns / columns_at_once * columns_at_once;
     for (std::int64_t j = 0; j < columns; j += columns_at_once) {
-      const float* const from = tile_.b + j * tile_.b_stride + first;
+      const float* const from = floats + j * tile_.b_stride + first;
       const bool more = j + columns_at_once < columns;
       for (std::int64_t k = 0; k < fours; k += 4) {
         if (more && k % floats_per_line == 0) prefetch_columns(from + k, tile_.b_stride);

@@ -2,9 +2,11 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "sim/engine/numbers.h"
 #include "sim/engine/simd_level.h"
 #include "sim/engine/unit_plan.h"
 
@@ -51,11 +53,11 @@ struct UnitTile {
   PackedRows a;
   std::int64_t rows = 0;
   std::int64_t terms = 0;
-  const float* b = nullptr;  ///< its first column
+  NumberPointer b;  ///< its first column
   std::int64_t b_stride = 0;
   bool b_transposed = false;
-  std::int64_t columns = 0;               ///< 1 … panel_columns
-  std::span<const float> read_next = {};  ///< fetched meanwhile
+  std::int64_t columns = 0;                   ///< 1 … panel_columns
+  std::span<const std::byte> read_next = {};  ///< fetched meanwhile
   /// [rows][panel_columns]: c on entry, as UnitPlan accepts it in lanes; the result on return, NaN
   /// where an element must be computed on softfloat.
   float* sums = nullptr;

@@ -189,7 +189,7 @@ class LaneProduct {
   }
 
   /// The part of what is read next that the panel at column j fetches.
-  [[nodiscard]] std::span<const float> next_share(std::int64_t j, std::int64_t columns) const {
+  [[nodiscard]] std::span<const std::byte> next_share(std::int64_t j, std::int64_t columns) const {
     constexpr std::int64_t few_rows = 16;
     if (problem_.rows > few_rows) return {};
     const auto at = [&](std::int64_t column) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/engine/panel.h"
 #include "sim/tasks.h"
 #include "softfloat/formats.h"
 
@@ -29,7 +30,7 @@ class TileProgram {
     rows_ = std::min(rows_per_tile, problem_.rows - row);
     columns_ = std::min(columns_per_tile, problem_.columns - column);
     a_ = problem_.a + row * problem_.a_stride;
-    b_ = problem_.b + column;
+    b_ = problem_.b + (problem_.b_transposed ? column * problem_.b_stride : column);
     slots_.resize(static_cast<std::size_t>(program_.slots) * elements());
     for (const Step& step : program_.steps) {
       const Result<bool> done = run_step(step);
@@ -74,8 +75,9 @@ class TileProgram {
                      .columns = columns_,
                      .a = a_ + step.first,
                      .a_stride = problem_.a_stride,
-                     .b = b_ + step.first * problem_.b_stride,
-                     .b_stride = problem_.b_stride * step.stride};
+                     .b = b_ + step.first * (problem_.b_transposed ? 1 : problem_.b_stride),
+                     .b_stride = problem_.b_stride * (problem_.b_transposed ? 1 : step.stride),
+                     .b_transposed = problem_.b_transposed};
     const bool table = step.other != 0;
     if (table || (step.stride != 1 && step.count > 1)) {
       gather(step, call);
@@ -98,13 +100,21 @@ class TileProgram {
     }
     call.a = a_terms_.data();
     call.a_stride = step.count;
-    if (step.other == 0 && step.stride > 0) return;  // rows of b may lie far apart
+    // Rows of b may lie far apart, but the numbers of a column are side by side.
+    if (step.other == 0 && step.stride > 0 && !problem_.b_transposed) return;
     b_terms_.resize(static_cast<std::size_t>(step.count * columns_));
     for (std::int64_t k = 0; k < step.count; ++k) {
-      std::copy_n(b_ + position(k) * problem_.b_stride, columns_, b_terms_.data() + k * columns_);
+      copy_panel({.numbers = b_,
+                  .stride = problem_.b_stride,
+                  .transposed = problem_.b_transposed,
+                  .first_row = position(k),
+                  .rows = 1,
+                  .columns = columns_},
+                 b_terms_.data() + k * columns_, columns_, options_.level);
     }
     call.b = b_terms_.data();
     call.b_stride = columns_;
+    call.b_transposed = false;
   }
 
   /// to[i] = to[i] + from[i], rounded to the accumulator.
@@ -135,7 +145,7 @@ class TileProgram {
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   const float* a_ = nullptr;
-  const float* b_ = nullptr;
+  NumberPointer b_;
   std::vector<float> slots_;
   std::vector<float> a_terms_;
   std::vector<float> b_terms_;

@@ -35,8 +35,8 @@ using CellOf = std::conditional_t<kKind == BlockKind::down_narrow || kKind == Bl
 
 /// Memory to fetch into the second cache, a line for each product.
 struct Ahead {
-  static constexpr std::int64_t floats_per_line = 16;
-  const float* from;
+  static constexpr std::int64_t bytes_per_line = 64;
+  const std::byte* from;
   std::int64_t step;
 };
 
@@ -147,13 +147,15 @@ class TruncatedTile {
 
   bool run() {
     const std::int64_t total = padded_terms(plan_, tile_.terms);
-    const bool in_place = !tile_.b_transposed && !plan_.converts_operands &&
+    const float* const floats = tile_.b.floats();
+    const bool in_place = floats != nullptr && !tile_.b_transposed && !plan_.converts_operands &&
                           plan_.order == OperandOrder::in_turn && tile_.columns == width_;
     std::int64_t copied = 0;  // operands before this one have been in copy_
     for (std::int64_t k = 0; k < total; k += kFanIn) {
-      const float* b = tile_.b + k * tile_.b_stride;
+      const float* b = floats;
       std::int64_t stride = tile_.b_stride;
       if (in_place && k + kFanIn <= tile_.terms) {
+        b += k * stride;
       } else {
         if (k >= copied) {
           const std::int64_t count = std::min(most_copied, total - k);
@@ -178,11 +180,13 @@ class TruncatedTile {
   /// Where the next step fetches what is read next, a line for each product: many at once would
   /// wait for each other. Without anything to fetch, a place that is in the cache.
   Ahead ahead() {
-    constexpr std::size_t floats = kFanIn * Ahead::floats_per_line;
-    if (fetched_ + floats > tile_.read_next.size()) return {copy_, 0};
-    const float* const from = tile_.read_next.data() + fetched_;
-    fetched_ += floats;
-    return {from, Ahead::floats_per_line};
+    constexpr std::size_t bytes = kFanIn * Ahead::bytes_per_line;
+    if (fetched_ + bytes > tile_.read_next.size()) {
+      return {reinterpret_cast<const std::byte*>(copy_), 0};
+    }
+    const std::byte* const from = tile_.read_next.data() + fetched_;
+    fetched_ += bytes;
+    return {from, Ahead::bytes_per_line};
   }
 
   void run_block(std::int64_t first, const float* b, std::int64_t stride) {
@@ -290,7 +294,7 @@ class TruncatedTile {
   PanelRange ranges_[4];
   HWY_ALIGN std::uint8_t codes_[4 * most_groups * code_bytes];
   std::int64_t first_copied_ = 0;
-  std::size_t fetched_ = 0;  ///< floats of tile_.read_next
+  std::size_t fetched_ = 0;  ///< bytes of tile_.read_next
   HWY_ALIGN float copy_[most_copied * most_panel_columns];
 };
 

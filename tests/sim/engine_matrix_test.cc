@@ -44,6 +44,42 @@ std::vector<float> numbers(const Format& format, std::int64_t count, int which) 
   return out;
 }
 
+/// b in the ways in which it may be stored: by rows or by columns, as floats or as codes.
+struct StoredOperand {
+  std::string name;
+  bool transposed = false;
+  std::int64_t stride = 0;
+  std::vector<float> floats;
+  std::vector<std::uint16_t> codes = {};
+
+  [[nodiscard]] NumberPointer pointer(const Format& format) const {
+    return codes.empty() ? NumberPointer(floats.data()) : *NumberPointer::of(format, codes.data());
+  }
+};
+
+std::vector<StoredOperand> stored(const std::vector<float>& b, std::int64_t stride,
+                                  std::int64_t terms, std::int64_t columns, const Format& format) {
+  StoredOperand by_columns{"by columns", true, terms + 1, {}};
+  by_columns.floats.assign(static_cast<std::size_t>(columns * by_columns.stride), 9.0F);
+  for (std::int64_t k = 0; k < terms; ++k) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      by_columns.floats[static_cast<std::size_t>(j * by_columns.stride + k)] =
+          b[static_cast<std::size_t>(k * stride + j)];
+    }
+  }
+  std::vector<StoredOperand> out{{"by rows", false, stride, b}, by_columns};
+  if (format != softfloat::bfloat16 && format != softfloat::binary16) return out;
+  for (StoredOperand each : {out[0], out[1]}) {
+    each.name += ", codes";
+    for (const float x : each.floats) {
+      each.codes.push_back(static_cast<std::uint16_t>(
+          softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits));
+    }
+    out.push_back(each);
+  }
+  return out;
+}
+
 void expect_equal(const OrderCase& each, std::int64_t rows, std::int64_t terms,
                   std::int64_t columns) {
   const Result<Order> order = parse_order(each.order);
@@ -51,17 +87,17 @@ void expect_equal(const OrderCase& each, std::int64_t rows, std::int64_t terms,
   const std::int64_t a_stride = terms + 3, b_stride = columns + 2, out_stride = columns + 1;
   const std::vector<float> a = numbers(each.input, rows * a_stride, 0);
   const std::vector<float> b = numbers(each.input, terms * b_stride, 1);
-  const MatrixProblem problem{.order = *order,
-                              .product = each.product,
-                              .input = each.input,
-                              .accumulator = each.accumulator,
-                              .rows = rows,
-                              .terms = terms,
-                              .columns = columns,
-                              .a = a.data(),
-                              .a_stride = a_stride,
-                              .b = b.data(),
-                              .b_stride = b_stride};
+  MatrixProblem problem{.order = *order,
+                        .product = each.product,
+                        .input = each.input,
+                        .accumulator = each.accumulator,
+                        .rows = rows,
+                        .terms = terms,
+                        .columns = columns,
+                        .a = a.data(),
+                        .a_stride = a_stride,
+                        .b = b.data(),
+                        .b_stride = b_stride};
   std::vector<std::uint32_t> expected;
   const auto code = [&](float x) {
     return softfloat::convert(each.input, softfloat::binary32, softfloat::from_float(x)).bits;
@@ -78,7 +114,14 @@ void expect_equal(const OrderCase& each, std::int64_t rows, std::int64_t terms,
       expected.push_back(std::isnan(value) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value));
     }
   }
-  for (const SimdLevel level : list_simd_levels()) {
+  const std::vector<StoredOperand> ways = stored(b, b_stride, terms, columns, each.input);
+  const std::vector<SimdLevel> levels = list_simd_levels();
+  for (std::size_t run = 0; run < ways.size() * levels.size(); ++run) {
+    const SimdLevel level = levels[run / ways.size()];
+    const StoredOperand& way = ways[run % ways.size()];
+    problem.b = way.pointer(each.input);
+    problem.b_stride = way.stride;
+    problem.b_transposed = way.transposed;
     for (const int threads : {1, 3}) {
       std::vector<float> out(static_cast<std::size_t>(rows * out_stride), 7.0F);
       const Result<bool> done =
@@ -89,8 +132,9 @@ void expect_equal(const OrderCase& each, std::int64_t rows, std::int64_t terms,
           const float got = out[static_cast<std::size_t>(i * out_stride + j)];
           ASSERT_EQ(std::bit_cast<std::uint32_t>(got),
                     expected[static_cast<std::size_t>(i * columns + j)])
-              << each.order << " at " << simd_level_name(level) << ", " << rows << " × " << terms
-              << " × " << columns << ", element (" << i << ", " << j << ")";
+              << each.order << " at " << simd_level_name(level) << ", b " << way.name << ", "
+              << rows << " × " << terms << " × " << columns << ", element (" << i << ", " << j
+              << ")";
         }
         EXPECT_EQ(out[static_cast<std::size_t>(i * out_stride + columns)], 7.0F);
       }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "sim/philox.h"
+#include "softfloat/arithmetic.h"
+#include "softfloat/host.h"
 #include "tests/sim/linear_oracle.h"
 
 namespace kvsim {
@@ -76,7 +78,30 @@ struct Layer {
     }
     return one;
   }
-  [[nodiscard]] std::vector<float> run(const char* name) const {
+  [[nodiscard]] std::vector<float> run(const char* name) const { return run(name, problem); }
+  /// The same from the weights as a checkpoint stores them: [outputs][terms], codes where the
+  /// format has 16 bits.
+  [[nodiscard]] std::vector<float> run_stored(const char* name) const {
+    std::vector<float> turned;
+    std::vector<std::uint16_t> codes;
+    for (std::int64_t j = 0; j < problem.outputs; ++j) {
+      for (std::int64_t k = 0; k < problem.terms; ++k) {
+        turned.push_back(w[at(k * problem.outputs + j)]);
+        const auto code =
+            softfloat::convert(problem.storage, binary32, softfloat::from_float(turned.back()));
+        codes.push_back(static_cast<std::uint16_t>(code.bits));
+      }
+    }
+    LinearProblem stored = problem;
+    stored.w_by_outputs = true;
+    stored.w_stride = problem.terms;
+    const bool has_codes = problem.storage == bfloat16 || problem.storage == binary16;
+    stored.w = has_codes ? *NumberPointer::of(problem.storage, codes.data()) : turned.data();
+    return run(name, stored);
+  }
+
+ private:
+  static std::vector<float> run(const char* name, const LinearProblem& problem) {
     std::vector<float> out(at(problem.rows * problem.outputs), 7);
     const LinearKernel* kernel = find_linear_kernel(name);
     if (kernel == nullptr) {
@@ -161,6 +186,10 @@ TEST(Linear, EqualsThePlainVersion) {
                  std::to_string(layer.problem.outputs) + " × " +
                  std::to_string(layer.problem.terms));
     const std::vector<float> out = layer.run(test.name);
+    const std::vector<float> stored = layer.run_stored(test.name);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(stored[i]), std::bit_cast<std::uint32_t>(out[i])) << i;
+    }
     for (std::int64_t i = 0; i < layer.problem.rows; ++i) {
       for (std::int64_t j = 0; j < layer.problem.outputs; ++j) {
         const float expected = round_to(test.output, test.expected(layer.output(i, j)));

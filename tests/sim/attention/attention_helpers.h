@@ -19,10 +19,12 @@
 /// Inputs for the tests of attention kernels.
 namespace kvsim::test {
 
-/// x rounded to a format, on softfloat.
+/// The code of x, rounded to a format, on softfloat.
+inline softfloat::Bits code_of(const softfloat::Format& format, float x) {
+  return softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits;
+}
 inline float rounded(const softfloat::Format& format, float x) {
-  return softfloat::to_float(
-      format, softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits);
+  return softfloat::to_float(format, code_of(format, x));
 }
 
 /// The tensors of one layer and the problem that points at them.

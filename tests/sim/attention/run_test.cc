@@ -43,6 +43,37 @@ TEST(AttentionKernels, EachHasOneRuleASourceAndAName) {
   EXPECT_EQ(find_attention_kernel("h100-fa"), nullptr);
 }
 
+// K and V as codes, with room between the heads, give the bits of floats.
+TEST(RunAttention, ReadsCodes) {
+  AttentionShape shape{
+      .query_heads = 4, .kv_heads = 2, .query_len = 2, .kv_len = 37, .head_dim = 64};
+  for (const AttentionKernel& kernel : attention_kernels()) {
+    shape.query_len = kernel.family == AttentionFamily::paged ? 1 : 2;
+    for (const StorageSums& sums : kernel.storages) {
+      if (sums.storage != binary16 && sums.storage != bfloat16) continue;
+      const Layer layer(shape, sums.storage, 5);
+      const AttentionResult expected = test::run(kernel.name, layer.problem);
+      const std::int64_t head = shape.kv_len * shape.head_dim;
+      const std::int64_t stride = head + 3 * shape.head_dim;
+      std::vector<std::uint16_t> k(static_cast<std::size_t>(shape.kv_heads * stride), 0x7fff);
+      std::vector<std::uint16_t> v = k;
+      for (std::int64_t i = 0; i < shape.kv_heads * head; ++i) {
+        const auto from = static_cast<std::size_t>(i);
+        const auto to = static_cast<std::size_t>(i / head * stride + i % head);
+        k[to] = static_cast<std::uint16_t>(test::code_of(sums.storage, layer.k[from]));
+        v[to] = static_cast<std::uint16_t>(test::code_of(sums.storage, layer.v[from]));
+      }
+      AttentionProblem problem = layer.problem;
+      problem.k = *NumberPointer::of(sums.storage, k.data());
+      problem.v = *NumberPointer::of(sums.storage, v.data());
+      problem.kv_head_stride = stride;
+      const AttentionResult got = test::run(kernel.name, problem);
+      EXPECT_EQ(test::bits_of(got.out), test::bits_of(expected.out)) << kernel.name;
+      EXPECT_EQ(test::bits_of(got.lse), test::bits_of(expected.lse)) << kernel.name;
+    }
+  }
+}
+
 TEST(RunAttention, RefusesWhatCannotBe) {
   Layer layer(small, binary16, 1);
   const AttentionProblem good = layer.problem;
@@ -57,6 +88,10 @@ TEST(RunAttention, RefusesWhatCannotBe) {
   bad = good;
   bad.shape.head_dim = 0;
   EXPECT_EQ(error_of("control-attention", bad), "head_dim 0: must be 1 or more");
+  bad = good;
+  bad.kv_head_stride = 39;
+  EXPECT_EQ(error_of("float32", bad),
+            "kv_head_stride 39: must be 0 or at least kv_len × head_dim, 40");
   bad = good;
   bad.mask.window = -1;
   EXPECT_EQ(error_of("control-attention", bad), "window -1: must be 0 or more");

@@ -33,6 +33,7 @@ struct MatrixCase {
   bool b_transposed = false;
   bool has_addend = true;
   std::vector<float> a, b, c;
+  std::vector<std::uint16_t> b_codes;  ///< of b, where its format has 16 bits
 
   [[nodiscard]] std::int64_t b_at(std::int64_t k, std::int64_t j) const {
     return b_transposed ? j * b_stride + k : k * b_stride + j;
@@ -49,6 +50,12 @@ struct MatrixCase {
             .b_transposed = b_transposed,
             .c = has_addend ? c.data() : nullptr,
             .c_stride = c_stride};
+  }
+  /// The same with the codes of b.
+  [[nodiscard]] UnitProblem code_problem(const MatrixUnit& unit) const {
+    UnitProblem codes = problem(unit);
+    codes.b = *NumberPointer::of(unit.operand, b_codes.data());
+    return codes;
   }
 };
 
@@ -81,6 +88,12 @@ MatrixCase matrix_case(const MatrixUnit& unit, const MatrixShape& shape, const N
   fill(out.a, shape.rows * out.a_stride, unit.operand, 0);
   fill(out.b, b_rows * out.b_stride, unit.operand, 1);
   fill(out.c, shape.rows * out.c_stride, unit.output, 2);
+  if (unit.operand == softfloat::bfloat16 || unit.operand == softfloat::binary16) {
+    for (std::int64_t i = 0; i < b_rows * out.b_stride; ++i) {
+      const auto counter = static_cast<std::uint64_t>(i * 3 + 1);
+      out.b_codes.push_back(static_cast<std::uint16_t>(number(unit.operand, 1, counter)));
+    }
+  }
   return out;
 }
 
@@ -128,12 +141,12 @@ inline std::vector<std::uint32_t> expected_bits(const MatrixUnit& unit, const Ma
 }
 
 /// What the engine computes, with a gap between the rows that must stay as it was.
-inline std::vector<std::uint32_t> engine_bits(const MatrixUnit& unit, const MatrixCase& each,
+inline std::vector<std::uint32_t> engine_bits(const UnitProblem& each,
                                               const EngineOptions& options) {
   const std::int64_t stride = each.columns + 3;
   const float untouched = -123.0F;
   std::vector<float> out(static_cast<std::size_t>(each.rows * stride), untouched);
-  const Result<bool> done = multiply_on_unit(each.problem(unit), out.data(), stride, options);
+  const Result<bool> done = multiply_on_unit(each, out.data(), stride, options);
   EXPECT_TRUE(done) << (done ? "" : done.error().message);
   std::vector<std::uint32_t> bits;
   for (std::int64_t i = 0; i < each.rows; ++i) {
@@ -149,20 +162,27 @@ inline std::vector<std::uint32_t> engine_bits(const MatrixUnit& unit, const Matr
   return bits;
 }
 
-/// Compares every level of this CPU with unit_dot(); true where all agree.
+/// Compares every level of this CPU with unit_dot(), with b as floats and as codes; true where all
+/// agree.
 inline bool levels_agree(const MatrixUnit& unit, const MatrixCase& each, const std::string& what) {
   const std::vector<std::uint32_t> expected = expected_bits(unit, each);
   bool all = true;
-  for (const SimdLevel level : list_simd_levels()) {
-    const std::vector<std::uint32_t> got = engine_bits(unit, each, {.level = level});
+  const std::size_t stored = each.b_codes.empty() ? 1 : 2;
+  const std::vector<SimdLevel> levels = list_simd_levels();
+  for (std::size_t run = 0; run < stored * levels.size(); ++run) {
+    const SimdLevel level = levels[run / stored];
+    const bool codes = run % stored == 1;
+    const UnitProblem problem = codes ? each.code_problem(unit) : each.problem(unit);
+    const std::vector<std::uint32_t> got = engine_bits(problem, {.level = level});
     for (std::size_t i = 0; i < expected.size() && all; ++i) {
       if (got[i] == expected[i]) continue;
       all = false;
       const auto columns = static_cast<std::size_t>(each.columns);
-      ADD_FAILURE() << to_string(unit) << ", " << simd_level_name(level) << ", " << what << ", "
-                    << each.rows << " × " << each.terms << " × " << each.columns << ": element ("
-                    << i / columns << ", " << i % columns << ") is " << std::hex << got[i]
-                    << " instead of " << expected[i];
+      ADD_FAILURE() << to_string(unit) << ", " << simd_level_name(level)
+                    << (codes ? ", codes, " : ", floats, ") << what << ", " << each.rows << " × "
+                    << each.terms << " × " << each.columns << ": element (" << i / columns << ", "
+                    << i % columns << ") is " << std::hex << got[i] << " instead of "
+                    << expected[i];
     }
   }
   return all;

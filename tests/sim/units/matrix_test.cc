@@ -206,9 +206,9 @@ TEST(UnitMatrix, ThreadsChangeNothing) {
        {MatrixShape{.rows = 150, .terms = 40, .columns = 7},
         MatrixShape{.rows = 3, .terms = 40, .columns = 333, .b_transposed = true}}) {
     const MatrixCase each = matrix_case(unit, shape, mixed_numbers(77, oracle::mixes));
-    const std::vector<std::uint32_t> one = engine_bits(unit, each, {.threads = 1});
+    const std::vector<std::uint32_t> one = engine_bits(each.problem(unit), {.threads = 1});
     for (const int threads : {2, 3, 8}) {
-      EXPECT_EQ(engine_bits(unit, each, {.threads = threads}), one) << threads;
+      EXPECT_EQ(engine_bits(each.problem(unit), {.threads = threads}), one) << threads;
     }
   }
 }
