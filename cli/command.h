@@ -32,7 +32,9 @@ struct Command {
 };
 
 extern const Command eval_command;
+extern const Command fetch_command;
 extern const Command formats_command;
+extern const Command import_command;
 extern const Command kernels_command;
 extern const Command predict_command;
 extern const Command replay_command;

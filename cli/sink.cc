@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "cli/sink.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -25,8 +26,32 @@ namespace {
 std::array<char, PATH_MAX + 16> unfinished_file{};
 volatile std::sig_atomic_t has_unfinished_file = 0;
 
+// The same for a folder with plain files.
+std::array<char, PATH_MAX + 16> unfinished_folder{};
+volatile std::sig_atomic_t has_unfinished_folder = 0;
+
+// Removes the folder with system calls only: opendir() may allocate, which a signal handler may
+// not. What stays behind, stays: there is nobody to tell.
+void remove_unfinished_folder() {
+  const int folder = ::open(unfinished_folder.data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(dirent64) std::array<char, 4096> entries{};
+  while (true) {
+    const ssize_t size = ::getdents64(folder, entries.data(), entries.size());
+    if (size <= 0) break;
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      ::unlinkat(folder, entry->d_name, 0);
+      at += entry->d_reclen;
+    }
+  }
+  ::close(folder);
+  ::rmdir(unfinished_folder.data());
+}
+
 extern "C" void end_on_signal(int signal_number) {
   if (has_unfinished_file != 0) ::unlink(unfinished_file.data());
+  if (has_unfinished_folder != 0) remove_unfinished_folder();
   ::_exit(128 + signal_number);
 }
 
@@ -101,6 +126,15 @@ Result<std::monostate> write_standard_output(std::string_view text) {
   }
   return std::monostate{};
 }
+
+UnfinishedFolder::UnfinishedFolder(std::string_view folder) {
+  if (folder.size() >= unfinished_folder.size()) return;
+  std::ranges::copy(folder, unfinished_folder.begin());
+  unfinished_folder.at(folder.size()) = '\0';
+  has_unfinished_folder = 1;
+}
+
+UnfinishedFolder::~UnfinishedFolder() { has_unfinished_folder = 0; }
 
 Result<std::monostate> write_output_file(const std::string& path, std::string_view text) {
   struct stat status = {};

@@ -20,6 +20,15 @@ void install_signal_handlers();
 /// Errors (file): the device is full, standard output is not open.
 [[nodiscard]] Result<std::monostate> write_standard_output(std::string_view text);
 
+/// While it lives, Ctrl-C (and SIGTERM) also remove this folder and the files in it. One at a time.
+class UnfinishedFolder {
+ public:
+  explicit UnfinishedFolder(std::string_view folder);
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+  ~UnfinishedFolder();
+};
+
 /// Writes `text` to a temporary file beside `path`, then renames it: the file is whole or
 /// untouched. A symbolic link is followed; a path that is not a regular file (/dev/null, a pipe) is
 /// written in place. The mode of an existing file is kept. Errors (file): one line with path and

@@ -6,18 +6,15 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "model/gguf_reader.h"
 #include "model/quote.h"
 
 namespace kvsim {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "values are copied as they stand");
 
 struct TypeRow {
   std::string_view name;
@@ -40,54 +37,10 @@ constexpr std::array<TypeRow, 13> types{{{"uint8", 1},
 
 const TypeRow& row_of(GgufType type) { return types[static_cast<std::size_t>(type)]; }
 
-/// Reads from front to back. The first failure is kept and stops everything that follows.
-class Reader {
+/// Reads the values of keys, too.
+class Reader : public GgufReader {
  public:
-  Reader(std::span<const std::byte> bytes, std::string_view source)
-      : bytes_(bytes), source_(source) {}
-
-  /// The first failure, once a call has returned false.
-  [[nodiscard]] Error error() const { return error_.value_or(Error{}); }
-  [[nodiscard]] std::uint64_t left() const { return bytes_.size() - at_; }
-  void set_place(std::string place) { place_ = std::move(place); }
-
-  bool refuse(std::string_view problem) {
-    if (!error_) {
-      error_ = Error{ErrorKind::file, fmt::format("{}: {}: {}", source_, place_, problem)};
-    }
-    return false;
-  }
-
-  bool take(std::uint64_t count, std::span<const std::byte>& part) {
-    if (error_) return false;
-    if (count > left()) {
-      return refuse(
-          fmt::format("needs {} bytes and {} follow; accepted: a whole file", count, left()));
-    }
-    part = bytes_.subspan(at_, count);
-    at_ += count;
-    return true;
-  }
-
-  template <class T>
-  bool number(T& value) {
-    std::span<const std::byte> part;
-    if (!take(sizeof(T), part)) return false;
-    std::memcpy(&value, part.data(), sizeof(T));
-    return true;
-  }
-
-  bool text(std::string_view& value, std::uint64_t limit) {
-    std::uint64_t length = 0;
-    if (!number(length)) return false;
-    if (length > limit) {
-      return refuse(fmt::format("a text of {} bytes; accepted: at most {}", length, limit));
-    }
-    std::span<const std::byte> part;
-    if (!take(length, part)) return false;
-    value = {reinterpret_cast<const char*>(part.data()), part.size()};
-    return true;
-  }
+  using GgufReader::GgufReader;
 
   bool type(GgufType& value) {
     std::uint32_t code = 0;
@@ -123,12 +76,6 @@ class Reader {
     return true;
   }
   bool array(GgufArray& array);
-
-  std::span<const std::byte> bytes_;
-  std::string_view source_;
-  std::string place_ = "the GGUF header";
-  std::size_t at_ = 0;
-  std::optional<Error> error_;
 };
 
 bool Reader::array(GgufArray& array) {
@@ -224,6 +171,7 @@ Result<GgufMetadata> GgufMetadata::parse(std::span<const std::byte> bytes,
     if (!reader.type(entry.type) || !reader.value(entry.type, entry.value)) return reader.error();
     metadata.entries_.push_back(std::move(entry));
   }
+  metadata.bytes_ = reader.at();
   std::vector<std::string_view> keys;
   keys.reserve(metadata.entries_.size());
   for (const GgufEntry& entry : metadata.entries_) keys.push_back(entry.key);
@@ -270,6 +218,14 @@ Result<std::optional<std::int64_t>> GgufMetadata::whole(std::string_view key) co
     return wrong_type(*entry, "a whole number of at most 2^63 - 1");
   }
   return std::optional(static_cast<std::int64_t>(*value));
+}
+
+Result<std::optional<float>> GgufMetadata::number(std::string_view key) const {
+  const GgufEntry* entry = find(key);
+  if (entry == nullptr) return std::optional<float>();
+  const auto* value = std::get_if<double>(&entry->value);
+  if (value == nullptr || entry->type != GgufType::float32) return wrong_type(*entry, "float32");
+  return std::optional(static_cast<float>(*value));
 }
 
 Result<const GgufArray*> GgufMetadata::array(std::string_view key, GgufType item) const {

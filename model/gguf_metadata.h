@@ -73,6 +73,8 @@ class GgufMetadata {
 
   [[nodiscard]] std::span<const GgufEntry> entries() const { return entries_; }
   [[nodiscard]] std::uint64_t tensor_count() const { return tensor_count_; }
+  /// Bytes from the beginning of the file to the end of the key-values.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// Null if the file has no such key.
   [[nodiscard]] const GgufEntry* find(std::string_view key) const;
 
@@ -81,6 +83,8 @@ class GgufMetadata {
   [[nodiscard]] Result<std::optional<bool>> boolean(std::string_view key) const;
   /// Any whole number that is at most 2^63 - 1.
   [[nodiscard]] Result<std::optional<std::int64_t>> whole(std::string_view key) const;
+  /// A number of type float32.
+  [[nodiscard]] Result<std::optional<float>> number(std::string_view key) const;
   /// Null if it is missing. `item` must be the type of the array's items.
   [[nodiscard]] Result<const GgufArray*> array(std::string_view key, GgufType item) const;
 
@@ -89,6 +93,7 @@ class GgufMetadata {
 
   std::string source_;
   std::uint64_t tensor_count_ = 0;
+  std::size_t bytes_ = 0;
   std::vector<GgufEntry> entries_;
 };
 

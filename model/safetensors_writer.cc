@@ -14,6 +14,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "model/quote.h"
 
@@ -94,8 +95,8 @@ class PartialFile {
   bool renamed_ = false;
 };
 
-std::string header_json(std::span<const Tensor> tensors, std::span<const MetadataEntry> metadata,
-                        std::string& problem) {
+std::string header_json(std::span<const Tensor> tensors, std::span<const std::uint64_t> sizes,
+                        std::span<const MetadataEntry> metadata, std::string& problem) {
   std::string header = "{";
   const auto add_text = [&](const std::string& text) {
     if (auto json = json_text(text)) {
@@ -114,22 +115,23 @@ std::string header_json(std::span<const Tensor> tensors, std::span<const Metadat
     }
     header += "}";
   }
-  std::size_t begin = 0;
-  for (const Tensor& tensor : tensors) {
+  std::uint64_t begin = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
     if (header.size() > 1) header += ',';
     add_text(tensor.name);
     header += fmt::format(R"(:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                           dtype_info(tensor.dtype).name, fmt::join(tensor.shape, ","), begin,
-                          begin + tensor.bytes.size());
-    begin += tensor.bytes.size();
+                          begin + sizes[i]);
+    begin += sizes[i];
   }
   return header + "}";
 }
 
-}  // namespace
-
-Result<std::string> safetensors_prefix(std::span<const Tensor> tensors,
-                                       std::span<const MetadataEntry> metadata) {
+Result<std::string> prefix_of(std::span<const Tensor> tensors,
+                              std::span<const MetadataEntry> metadata, bool check_data) {
+  std::vector<std::uint64_t> sizes;
+  sizes.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     if (tensor.name == "__metadata__") {
       return usage(
@@ -137,14 +139,15 @@ Result<std::string> safetensors_prefix(std::span<const Tensor> tensors,
     }
     const Result<std::int64_t> size = tensor_bytes(tensor.dtype, tensor.shape);
     if (!size) return usage(fmt::format("tensor {}: {}", quote(tensor.name), size.error().message));
-    if (static_cast<std::uint64_t>(*size) != tensor.bytes.size()) {
+    if (check_data && static_cast<std::uint64_t>(*size) != tensor.bytes.size()) {
       return usage(fmt::format("tensor {}: {} bytes given; accepted: {} for {} {}",
                                quote(tensor.name), tensor.bytes.size(), *size,
                                dtype_info(tensor.dtype).name, shape_text(tensor.shape)));
     }
+    sizes.push_back(static_cast<std::uint64_t>(*size));
   }
   std::string problem;
-  std::string header = header_json(tensors, metadata, problem);
+  std::string header = header_json(tensors, sizes, metadata, problem);
   if (!problem.empty()) return usage(std::move(problem));
   header.resize((header.size() + 7) / 8 * 8, ' ');
   std::string prefix(8, '\0');
@@ -158,6 +161,17 @@ Result<std::string> safetensors_prefix(std::span<const Tensor> tensors,
     return usage(readable.error().message);
   }
   return prefix;
+}
+
+}  // namespace
+
+Result<std::string> safetensors_prefix(std::span<const Tensor> tensors,
+                                       std::span<const MetadataEntry> metadata) {
+  return prefix_of(tensors, metadata, true);
+}
+
+Result<std::string> safetensors_prefix_of_shapes(std::span<const Tensor> tensors) {
+  return prefix_of(tensors, {}, false);
 }
 
 Result<std::uint64_t> write_safetensors(const std::string& path, std::span<const Tensor> tensors,

@@ -18,6 +18,10 @@ namespace kvsim {
 [[nodiscard]] Result<std::string> safetensors_prefix(std::span<const Tensor> tensors,
                                                      std::span<const MetadataEntry> metadata = {});
 
+/// The same for tensors whose data is not there yet: their `bytes` are not looked at, only dtype
+/// and shape.
+[[nodiscard]] Result<std::string> safetensors_prefix_of_shapes(std::span<const Tensor> tensors);
+
 /// Writes a safetensors file and holds the number of bytes written. The bytes go to a file beside
 /// the target (`path`.partial-<process>), reach the disk, and only then take the target's name: a
 /// failure leaves what stood there. A symbolic link is followed. Errors as of safetensors_prefix,
