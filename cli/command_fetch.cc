@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -130,11 +131,19 @@ std::string source_note(const FetchRow& row) {
   return note.dump(2) + "\n";
 }
 
+/// Lines for people on standard error.
+std::function<void(std::string)> notes(const ParsedOptions& options) {
+  const bool is_quiet = options.has("--quiet");
+  return [is_quiet](const std::string& line) {
+    if (!is_quiet) write_error_line("kvsim fetch: " + line);
+  };
+}
+
 Result<Answer> fetch(const FetchRow& row, const ModelPlaces& places, const ParsedOptions& options) {
   const std::string target = fetched_folder(places, row.name);
   std::error_code none;
   if (!target.empty() && std::filesystem::exists(target, none)) return found(row, target);
-  const Result<PrivatePython> python = PrivatePython::make(places.cache);
+  const Result<PrivatePython> python = PrivatePython::make(places.cache, notes(options));
   if (!python) return python.error();
   Progress progress("fetch", options);
   // Downloading is three quarters of the work.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,14 @@ std::optional<Dtype> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
+/// Lines for people on standard error.
+std::function<void(std::string)> notes(const ParsedOptions& options) {
+  const bool is_quiet = options.has("--quiet");
+  return [is_quiet](const std::string& line) {
+    if (!is_quiet) write_error_line("kvsim import: " + line);
+  };
+}
+
 Result<Answer> run_import(const ParsedOptions& options) {
   const auto usage = [](std::string message) {
     return Error{ErrorKind::usage, std::move(message)};
@@ -55,7 +64,7 @@ Result<Answer> run_import(const ParsedOptions& options) {
   Result<FolderWriter> folder = FolderWriter::make(*out);
   if (!folder) return folder.error();
   const UnfinishedFolder unfinished(folder->partial());
-  const Result<PrivatePython> python = PrivatePython::make(model_places().cache);
+  const Result<PrivatePython> python = PrivatePython::make(model_places().cache, notes(options));
   if (!python) return python.error();
   Progress progress("import", options);
   const Result<ImportedModel> model =

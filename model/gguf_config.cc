@@ -203,7 +203,8 @@ class ConfigWriter {
     }
     json_["query_pre_attn_scalar"] =
         layers_ == architecture_.wide_layers ? hidden_ / heads_ : head_dim_;
-    cap("attn_logit_softcapping");
+    // Gemma 3's class reads no cap of the scores.
+    if (architecture_.name == "gemma2") cap("attn_logit_softcapping");
     cap("final_logit_softcapping");
   }
 

@@ -4,17 +4,39 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "cli/model_places.h"
 #include "model/checkpoint.h"
+#include "model/mapped_file.h"
 #include "model/quote.h"
+#include "softfloat/sha256.h"
 
 namespace kvsim {
+namespace {
 
-Result<PrivatePython> PrivatePython::make(const std::string& cache) {
+/// Whether scripts/models/python has its environment: it is named after the packages that it holds.
+bool is_made(const std::string& cache) {
+  const Result<MappedFile> requirements = MappedFile::open(script_path("models/requirements.txt"));
+  if (!requirements) return false;
+  constexpr std::size_t digits = 12;
+  std::error_code none;
+  return std::filesystem::exists(
+      fmt::format("{}/python-{}", cache, sha256(requirements->bytes()).substr(0, digits)), none);
+}
+
+}  // namespace
+
+Result<PrivatePython> PrivatePython::make(const std::string& cache,
+                                          const std::function<void(std::string)>& note) {
   if (cache.empty()) {
     return Error{ErrorKind::file,
                  "no cache folder is known; accepted: an absolute path in KVSIM_CACHE, "
                  "XDG_CACHE_HOME or HOME"};
+  }
+  if (!is_made(cache)) {
+    note(fmt::format("making a private Python with gguf and numpy in {}, once", cache));
   }
   PrivatePython python(cache);
   Result<ChildProcess> child = python.run({"-c", ""});

@@ -19,7 +19,9 @@ class PrivatePython {
  public:
   /// Makes it where it is not there yet. Error (file): no cache folder is known, no Python with
   /// venv and pip, no way to the Python package index.
-  [[nodiscard]] static Result<PrivatePython> make(const std::string& cache);
+  /// `note` is told once, before that takes its time.
+  [[nodiscard]] static Result<PrivatePython> make(const std::string& cache,
+                                                  const std::function<void(std::string)>& note);
 
   /// Starts a script of scripts/models with these arguments.
   [[nodiscard]] Result<ChildProcess> script(std::string_view name,
