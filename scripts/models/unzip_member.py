@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
-"""Writes one file of a zip archive (a Python package) to standard output; with --text an HTML file as
-plain text. Nothing of the package is imported or run. A failure is one line on standard error and exit
-status 3.
+"""Writes one file of a zip archive (a Python package) to standard output; with --text an HTML file
+as plain text. Nothing of the package is imported or run. A failure is one line on standard error
+and exit status 3.
 
   unzip_member.py [--text] ARCHIVE MEMBER
 """
@@ -12,13 +12,13 @@ import shutil
 import sys
 import zipfile
 
-BLOCKS = {"p", "div", "br", "li", "ul", "ol", "tr", "h1", "h2", "h3", "h4", "h5", "section", "title"}
-HIDDEN = {"script", "style", "noscript", "svg", "nav", "template", "button", "select", "devsite-header"}
+BLOCKS = {"p", "div", "br", "li", "ul", "ol", "tr", "h1", "h2", "h3", "h4", "h5", "section"}
+HIDDEN = {"script", "style", "noscript", "svg", "nav", "template", "button", "select"}
 
 
 class Text(html.parser.HTMLParser):
-    """What a reader sees: text without markup, a line for each block. Of a page with an article only
-    the article."""
+    """What a reader sees: text without markup, a line for each block. Of a page with an article
+    only the article."""
 
     def __init__(self):
         super().__init__()
