@@ -104,7 +104,7 @@ BUILD_BANS = (
 
 # Names that may stand at the root of the repository.
 ROOT_NAMES = set(ARROWS) | {
-    "cli", "tests", "cmake", "docs", "scripts", "kvsim", "check", "CMakeLists.txt",
+    "cli", "tests", "cmake", "data", "docs", "scripts", "kvsim", "check", "CMakeLists.txt",
     "CMakePresets.json", "LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", ".ci",
     ".clang-format", ".clang-tidy", ".editorconfig", ".gitignore", ".gitattributes",
 }
