@@ -19,6 +19,7 @@
 #include "sim/engine/lanes-inl.h"
 #include "sim/engine/unit_kernel-inl.h"
 #include "sim/engine/unit_kernel.h"
+#include "sim/engine/unit_reader-inl.h"
 
 #if HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
@@ -86,6 +87,7 @@ class FusedTile {
   explicit FusedTile(const UnitTile& tile)
       : tile_(tile),
         plan_(*tile.plan),
+        reader_(tile),
         lanes_(static_cast<std::int64_t>(float_lanes())),
         width_(4 * lanes_) {}
 
@@ -114,7 +116,7 @@ class FusedTile {
       stride = tile_.b_stride;
     } else {
       const std::int64_t whole = (count + 3) / 4 * 4;  // zeros behind the end are not used
-      BlockReader(tile_).copy(first, whole, block_, width_);
+      reader_.copy(first, whole, block_, width_);
       if (plan_.flushes_subnormals) has_tiny = flush(whole);
     }
     const auto rows = [&](std::int64_t i, std::int64_t v) {
@@ -170,6 +172,7 @@ class FusedTile {
 
   const UnitTile& tile_;
   const UnitPlan& plan_;
+  BlockReader reader_;
   std::int64_t lanes_;
   std::int64_t width_;
   HWY_ALIGN float block_[longest_block * most_panel_columns];

@@ -9,7 +9,6 @@
 #define KVSIM_SIM_ENGINE_UNIT_KERNEL_INL_H
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -17,7 +16,6 @@
 #include <cstdint>
 
 #include "sim/engine/lanes-inl.h"
-#include "sim/engine/panel.h"
 #include "sim/engine/unit_kernel.h"
 
 #ifndef KVSIM_UNROLL
@@ -145,111 +143,6 @@ inline void pack_rows(const PackArguments& call) {
     call.packed.flags[i] = pack_row(plan, to, stride, to, call.packed.codes + i * stride);
   }
 }
-
-/// Copies one block of b, [longest_block][panel columns]: converted, in the unit's order, zeros
-/// where there is nothing.
-class BlockReader {
- public:
-  explicit BlockReader(const UnitTile& tile) : tile_(tile), plan_(*tile.plan) {}
-
-  /// Operands first … first + count of all columns; count is a multiple of 4.
-  void copy(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
-    if (tile_.b_transposed) {
-      copy_columns(first, count, to, width);
-    } else {
-      for (std::int64_t k = 0; k < count; ++k) copy_row(first + k, to + k * width, width);
-    }
-    if (!plan_.converts_operands) return;
-    const FloatTag d;
-    const auto lanes = static_cast<std::int64_t>(float_lanes());
-    for (std::int64_t i = 0; i < count * width; i += lanes) {
-      hn::StoreU(to_tf32(plan_, hn::LoadU(d, to + i)), d, to + i);
-    }
-  }
-
- private:
-  void copy_row(std::int64_t i, float* to, std::int64_t width) const {
-    const std::int64_t k = operand_position(plan_, i);
-    std::int64_t filled = 0;
-    if (k < tile_.terms) {
-      filled = tile_.columns;
-      read_numbers(tile_.b + k * tile_.b_stride, filled, to, SimdLevel::scalar);
-    }
-    std::fill(to + filled, to + width, 0.0F);
-  }
-
-  void copy_columns(std::int64_t first, std::int64_t count, float* to, std::int64_t width) const {
-    // Fours of k and groups of columns in vectors, what is left one by one.
-    const float* const floats = tile_.b.floats();
-    const std::int64_t fours = plan_.order == OperandOrder::in_turn && floats != nullptr
-                                   ? std::clamp<std::int64_t>(tile_.terms - first, 0, count) / 4 * 4
-                                   : 0;
-    const std::int64_t columns = fours == 0 ? 0 : tile_.columns / columns_at_once * columns_at_once;
-    for (std::int64_t j = 0; j < columns; j += columns_at_once) {
-      const float* const from = floats + j * tile_.b_stride + first;
-      const bool more = j + columns_at_once < columns;
-      for (std::int64_t k = 0; k < fours; k += 4) {
-        if (more && k % floats_per_line == 0) prefetch_columns(from + k, tile_.b_stride);
-        transpose(from + k, tile_.b_stride, to + k * width + j, width);
-      }
-    }
-    for (std::int64_t j = 0; j < width; ++j) {
-      for (std::int64_t k = j < columns ? fours : 0; k < count; ++k) {
-        const std::int64_t position = operand_position(plan_, first + k);
-        to[k * width + j] = j < tile_.columns && position < tile_.terms
-                                ? tile_.b[j * tile_.b_stride + position]
-                                : 0.0F;
-      }
-    }
-  }
-
-#if HWY_TARGET == HWY_SSE4
-  static constexpr std::int64_t columns_at_once = 4;
-  using TransposeTag = hn::FixedTag<float, 4>;
-  static HWY_INLINE hn::Vec<TransposeTag> load_four(const float* from, std::int64_t) {
-    return hn::LoadU(TransposeTag(), from);
-  }
-#else
-  static constexpr std::int64_t columns_at_once = 8;
-  using TransposeTag = hn::FixedTag<float, 8>;
-  /// Four k of one column, and of the one four columns further.
-  static HWY_INLINE hn::Vec<TransposeTag> load_four(const float* from, std::int64_t stride) {
-    const hn::FixedTag<float, 4> half;
-    return hn::Combine(TransposeTag(), hn::LoadU(half, from + 4 * stride), hn::LoadU(half, from));
-  }
-#endif
-
-  static constexpr std::int64_t floats_per_line = 16;
-
-  /// One line of each of the columns that follow.
-  static HWY_INLINE void prefetch_columns(const float* from, std::int64_t stride) {
-    for (std::int64_t j = 0; j < columns_at_once; ++j) {
-      hwy::Prefetch(from + (columns_at_once + j) * stride);
-    }
-  }
-
-  /// Four k of columns_at_once columns.
-  static HWY_INLINE void transpose(const float* from, std::int64_t stride, float* to,
-                                   std::int64_t width) {
-    const TransposeTag d;
-    const hn::Repartition<double, TransposeTag> dd;
-    const auto x0 = load_four(from, stride);
-    const auto x1 = load_four(from + stride, stride);
-    const auto x2 = load_four(from + 2 * stride, stride);
-    const auto x3 = load_four(from + 3 * stride, stride);
-    const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, x0, x1));   // 00 10 01 11
-    const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, x2, x3));   // 20 30 21 31
-    const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, x0, x1));  // 02 12 03 13
-    const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, x2, x3));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23)), d, to + width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23)), d, to + 2 * width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23)), d, to + 3 * width);
-  }
-
-  const UnitTile& tile_;
-  const UnitPlan& plan_;
-};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kvsim::engine

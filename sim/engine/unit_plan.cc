@@ -89,6 +89,7 @@ UnitPlan plan_unit(const MatrixUnit& unit) {
   plan.kept_bits = unit.conversion == OutputConversion::rz_e8m13 ? softfloat::e8m13.precision
                                                                  : softfloat::binary32.precision;
   plan.smallest_exponent = unit.input.emin();
+  plan.largest_exponent = std::min(largest_lane_exponent, unit.input.emax());
   plan.half_output = unit.conversion == OutputConversion::rne_fp16;
   const int largest_product = 2 * unit.input.emax() + 1;
   const int smallest_product = 2 * (unit.input.emin() - unit.input.trailing_bits());

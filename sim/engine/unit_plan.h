@@ -17,7 +17,7 @@ enum class UnitPath : std::uint8_t {
   fused,         ///< fma in float lanes
 };
 
-/// Exponents of finite operands that lanes take: a larger one sends its row or column to softfloat.
+/// Exponents that lanes take: an operand with a larger one sends its row or column to softfloat.
 inline constexpr int largest_lane_exponent = 36;
 /// Longest sums in lanes: so many products cannot leave the range of exponents that lanes have.
 inline constexpr std::int64_t most_lane_terms = std::int64_t{1} << 20;
@@ -30,6 +30,7 @@ struct UnitPlan {
   int fraction_bits = 0;      ///< F
   int kept_bits = 24;         ///< precision of a truncated binary32 result: 24, or 14 of e8m13
   int smallest_exponent = 0;  ///< emin of the numbers that are multiplied
+  int largest_exponent = 0;   ///< of finite operands that lanes take
   /// The largest exponent is at least this: the exponent of a zero term, or what lanes represent
   /// where that is larger. A nonzero sum with a smaller largest exponent goes to softfloat.
   int least_exponent = 0;

@@ -22,6 +22,7 @@
 #include "sim/engine/unit_exponents-inl.h"
 #include "sim/engine/unit_kernel-inl.h"
 #include "sim/engine/unit_kernel.h"
+#include "sim/engine/unit_reader-inl.h"
 #include "softfloat/formats.h"
 
 #if HWY_TARGET != HWY_SCALAR
@@ -139,6 +140,7 @@ class TruncatedTile {
   explicit TruncatedTile(const UnitTile& tile)
       : tile_(tile),
         plan_(*tile.plan),
+        reader_(tile),
         half_plan_(plan_rounding(softfloat::binary16)),
         constants_(plan_, half_plan_),
         lanes_(static_cast<std::int64_t>(float_lanes())),
@@ -150,6 +152,8 @@ class TruncatedTile {
     const float* const floats = tile_.b.floats();
     const bool in_place = floats != nullptr && !tile_.b_transposed && !plan_.converts_operands &&
                           plan_.order == OperandOrder::in_turn && tile_.columns == width_;
+    // Longer runs of codes would not leave the first cache as it is.
+    const std::int64_t run = floats == nullptr ? most_copied / 2 : most_copied;
     std::int64_t copied = 0;  // operands before this one have been in copy_
     for (std::int64_t k = 0; k < total; k += kFanIn) {
       const float* b = floats;
@@ -158,8 +162,8 @@ class TruncatedTile {
         b += k * stride;
       } else {
         if (k >= copied) {
-          const std::int64_t count = std::min(most_copied, total - k);
-          BlockReader(tile_).copy(k, count, copy_, width_);
+          const std::int64_t count = std::min(run, total - k);
+          reader_.copy(k, count, copy_, width_);
           first_copied_ = k;
           copied = k + count;
         }
@@ -174,9 +178,6 @@ class TruncatedTile {
   }
 
  private:
-  /// Operands that are copied at once: for a transposed b, a run of every column.
-  static constexpr std::int64_t most_copied = 128;
-
   /// Where the next step fetches what is read next, a line for each product: many at once would
   /// wait for each other. Without anything to fetch, a place that is in the cache.
   Ahead ahead() {
@@ -275,17 +276,18 @@ class TruncatedTile {
     return any;
   }
 
-  /// All bits set in the lanes of columns with an infinity, a NaN or a number of 2^37 or more.
-  static FloatVector bad_columns(ByteVector largest) {
+  /// All bits set in the lanes of columns with a larger exponent than lanes take.
+  [[nodiscard]] FloatVector bad_columns(ByteVector largest) const {
     const ByteTag d8;
     const IntTag di;
-    const ByteVector limit = hn::Set(d8, static_cast<std::uint8_t>(largest_lane_exponent + bias));
+    const ByteVector limit = hn::Set(d8, static_cast<std::uint8_t>(plan_.largest_exponent + bias));
     const IntVector above = hn::BitCast(di, hn::SaturatedSub(largest, limit));
     return hn::BitCast(FloatTag(), hn::VecFromMask(di, hn::Ne(above, hn::Zero(di))));
   }
 
   const UnitTile& tile_;
   const UnitPlan& plan_;
+  BlockReader reader_;
   LanePlan half_plan_;
   BlockConstants constants_;
   std::int64_t lanes_;

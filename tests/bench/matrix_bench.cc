@@ -2,20 +2,21 @@
 // SPDX-FileCopyrightText: The kvsim authors
 
 // How long products of matrices take, as multiples of a native loop of the same vector width in the
-// same run, operands in cache, one thread; and decode attention as a multiple of its products.
+// same run, operands in cache, one thread; and layers of a decoder as multiples of their products.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <ctime>
-#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim/attention/run.h"
 #include "sim/engine/matrix.h"
 #include "softfloat/formats.h"
+#include "tests/bench/bench_line.h"
+#include "tests/bench/layer_lines.h"
 #include "tests/bench/native_loops.h"
 
 namespace kvsim::bench {
@@ -24,22 +25,6 @@ namespace {
 constexpr std::int64_t rows = 64;
 constexpr std::int64_t columns = 64;
 constexpr std::int64_t terms = 1024;
-
-/// Sums of four uniform numbers, close to normal ones, with 10 bits of fraction or fewer.
-std::vector<float> numbers(std::int64_t count, std::uint64_t seed, double steps = 1024) {
-  std::vector<float> out;
-  std::uint64_t state = seed;
-  for (std::int64_t i = 0; i < count; ++i) {
-    double sum = 0;
-    for (int j = 0; j < 4; ++j) {
-      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-      sum += static_cast<double>(state >> 40) / 0x1p24 - 0.5;
-    }
-    out.push_back(static_cast<float>(static_cast<std::int64_t>(sum * steps)) /
-                  static_cast<float>(steps));
-  }
-  return out;
-}
 
 struct Operands {
   std::vector<float> a = numbers(rows * terms, 1);
@@ -50,24 +35,6 @@ struct Operands {
   std::vector<float> a8 = numbers(rows * terms, 1, 4);
   std::vector<float> b8 = numbers(terms * columns, 2, 4);
   std::vector<float> out = std::vector<float>(rows * columns);
-};
-
-/// One line of the table.
-struct Line {
-  std::string name;
-  std::string_view level;  ///< whose native loop it is compared with
-  double operations = 0;   ///< multiply-adds of one run
-  double at_most = 0;      ///< the ratio that it should not exceed; 0: none
-  bool native = false;     ///< a native loop: the fastest of a level is the yardstick
-  bool is_fused = true;    ///< compared with fused native loops, or with those that round twice
-  std::function<bool()> run;
-  std::vector<double> nanoseconds = {};  ///< for a multiply-add, one for each repetition
-
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = nanoseconds;
-    std::ranges::sort(sorted);
-    return sorted[sorted.size() / 2];
-  }
 };
 
 /// A product in one of native_loops().
@@ -158,43 +125,16 @@ void add_orders(std::vector<Line>& lines, Operands& data, SimdLevel level) {
   }
 }
 
-/// Decode with a long cache: 32 query heads that share 8 K/V heads.
-struct Decode {
-  AttentionShape shape;
-  std::vector<float> q, k, v;
-
-  explicit Decode(std::int64_t kv_len) {
-    shape.query_heads = 32;
-    shape.kv_heads = 8;
-    shape.query_len = 1;
-    shape.kv_len = kv_len;
-    shape.head_dim = 128;
-    q = numbers(shape.query_heads * shape.head_dim, 3);
-    k = numbers(shape.kv_heads * kv_len * shape.head_dim, 4);
-    v = numbers(shape.kv_heads * kv_len * shape.head_dim, 5);
-  }
-  [[nodiscard]] double operations() const {
-    return 2.0 * static_cast<double>(shape.query_heads * shape.kv_len * shape.head_dim);
-  }
-  [[nodiscard]] bool run(SimdLevel level) const {
-    const AttentionProblem problem{.shape = shape,
-                                   .mask = {},
-                                   .storage = softfloat::binary16,
-                                   .q = q.data(),
-                                   .k = k.data(),
-                                   .v = v.data(),
-                                   .launch = {.splits = 1}};
-    AttentionOptions options;
-    options.engine.level = level;
-    return run_attention(*find_attention_kernel("h100-fa2"), problem, options).has_value();
-  }
-};
-
-constexpr std::string_view decode_name = "h100-fa2 decode";
-
-/// The fastest native loop of a level, 0 where there is none.
+/// What a line is compared with; 0 where there is nothing.
 double yardstick(const std::vector<Line>& lines, const Line& line) {
   double best = 0;
+  if (!line.base.empty()) {
+    for (const Line& each : lines) {
+      if (each.name == line.base) best = std::max(best, each.median());
+      if (each.name == read_name) best = std::max(best, line.bytes * each.median());
+    }
+    return best;
+  }
   for (const Line& each : lines) {
     if (!each.native || each.level != line.level || each.is_fused != line.is_fused) continue;
     best = best == 0 ? each.median() : std::min(best, each.median());
@@ -206,13 +146,7 @@ void print(const std::vector<Line>& lines) {
   fmt::print("| {:44} | {:>9} | {:>7} | {:>7} |\n", "", "ns", "ratio", "at most");
   fmt::print("|{:-<46}|{:->11}|{:->9}|{:->9}|\n", "", ":", ":", ":");
   for (const Line& line : lines) {
-    double base = yardstick(lines, line);
-    if (line.name.starts_with(decode_name)) {
-      for (const Line& each : lines) {
-        const std::string hopper = fmt::format("h100.mma.f16.f32, {}", line.level);
-        if (each.name == hopper) base = each.median();
-      }
-    }
+    const double base = yardstick(lines, line);
     fmt::print("| {:44} | {:9.4f} | {:>7} | {:>7} |\n", line.name, line.median(),
                base == 0 ? "-" : fmt::format("{:.2f}", line.median() / base),
                line.at_most == 0 ? "" : fmt::format("{}", line.at_most));
@@ -240,21 +174,23 @@ bool measure(std::vector<Line>& lines, int repetitions) {
   return true;
 }
 
-int run(bool quick) {
+int run(bool quick, std::string_view only) {
   Operands data;
-  const Decode decode(quick ? 256 : 8192);
+  const std::shared_ptr<const LayerNumbers> layers = make_layer_numbers(quick);
   std::vector<Line> lines = native_lines(data);
+  lines.push_back(memory_line(layers));
   for (const SimdLevel level : {SimdLevel::avx512, SimdLevel::avx2}) {
     if (level > best_simd_level()) continue;
     add_units(lines, data, level);
     add_orders(lines, data, level);
-    lines.push_back({.name = fmt::format("{}, {} keys, {}", decode_name, decode.shape.kv_len,
-                                         simd_level_name(level)),
-                     .level = simd_level_name(level),
-                     .operations = decode.operations(),
-                     .at_most = 1.5,
-                     .run = [&decode, level] { return decode.run(level); }});
+    const std::vector<Line> of_layers = layer_lines(layers, level);
+    lines.insert(lines.end(), of_layers.begin(), of_layers.end());
   }
+  std::erase_if(lines, [&](const Line& line) {
+    const bool wanted = line.native || line.name.find(only) != std::string::npos ||
+                        line.name == read_name || line.name.starts_with("h100.mma.");
+    return !wanted;
+  });
   if (!measure(lines, quick ? 1 : 11)) return 1;
   fmt::print(
       "{} × {} × {}, one thread; median ns for a multiply-add; ratio to the fastest native loop of "
@@ -269,9 +205,11 @@ int run(bool quick) {
 
 int main(int argc, char** argv) {
   const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
-  if (argc > 1 && !quick) {
-    fmt::print(stderr, "{}: accepted is --quick\n", argv[0]);
+  const std::string_view option = argc == 2 ? argv[1] : "";
+  constexpr std::string_view only = "--only=";
+  if (argc > 1 && !quick && !option.starts_with(only)) {
+    fmt::print(stderr, "{}: accepted are --quick and --only=PART-OF-A-NAME\n", argv[0]);
     return 2;
   }
-  return kvsim::bench::run(quick);
+  return kvsim::bench::run(quick, option.starts_with(only) ? option.substr(only.size()) : "");
 }
