@@ -47,6 +47,7 @@ Result<DecoderShape> decoder_shape(const ModelConfig& config) {
   shape.output_bias = config.output_bias;
   shape.mlp_bias = config.mlp_bias;
   shape.rope_base = config.rope_base;
+  shape.rope_interleaved = config.rope_interleaved;
   shape.window_rope_base = config.window_rope_base;
   shape.rope_scaling = {scaling_kind(config.rope_scaling), config.rope_factor,
                         config.rope_low_frequency_factor, config.rope_high_frequency_factor,

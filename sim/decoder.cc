@@ -10,16 +10,18 @@
 #include <memory>
 #include <utility>
 
-#include "sim/decoder/decoder_arm.h"
+#include "sim/decoder/layer_walk.h"
 #include "sim/decoder/layer_weights.h"
 #include "sim/decoder/rope_frequencies.h"
+#include "sim/decoder/row_operators.h"
 #include "sim/ulp.h"
 
 namespace kvsim {
 namespace {
 
 using decoder::Buffer;
-using decoder::DecoderArm;
+using decoder::PassRows;
+using decoder::RowOperators;
 using decoder::WeightKind;
 
 /// The decoders that run side by side, in this order; the last two only with controls.
@@ -51,8 +53,29 @@ StateError state_error(const softfloat::Format& storage, const std::vector<doubl
   return error;
 }
 
+/// One way to compute the decoder: passes over its tokens in increasing order, and the cache of the
+/// layer that is being computed.
+struct DecoderArm {
+  std::vector<PassRows> rows;
+  std::vector<std::unique_ptr<RowOperators>> passes;
+  KvCache cache;
+
+  [[nodiscard]] std::vector<double> read(Buffer buffer) const {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const std::vector<double> part = passes[i]->read(buffer, 0, rows[i].count);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+  /// Of the last token.
+  [[nodiscard]] std::vector<double> read_last(Buffer buffer) const {
+    return passes.back()->read(buffer, rows.back().count - 1, 1);
+  }
+};
+
 /// Runs the arms through the layers.
-class Runner {
+class Runner : public decoder::LayerSteps {
  public:
   explicit Runner(const DecoderOptions& options)
       : options_(options),
@@ -64,17 +87,94 @@ class Runner {
   Result<DecoderReport> run() {
     Result<bool> done = make_arms();
     if (done) done = start();
-    for (std::int64_t layer = 0; done && layer < layers_; ++layer) done = run_layer(layer);
+    for (layer_ = 0; done && layer_ < layers_; ++layer_) {
+      position_ = decoder::layer_position(shape_, layer_);
+      done = decoder::walk_layer(shape_, *this);
+      if (done) report_.layers.push_back(drift());
+    }
     if (!done) return done.error();
-    report_.on_state = to_floats(arm(Arm::on).read(Buffer::hidden, options_.prefix, 1));
-    report_.off_state = to_floats(arm(Arm::off).read(Buffer::hidden, options_.prefix, 1));
-    for (const auto& each : arms_) report_.exp_bounded = report_.exp_bounded || each->exp_bounded();
+    report_.on_state = to_floats(arm(Arm::on).read_last(Buffer::hidden));
+    report_.off_state = to_floats(arm(Arm::off).read_last(Buffer::hidden));
+    for (const DecoderArm& each : arms_) {
+      for (const auto& pass : each.passes) {
+        report_.exp_bounded = report_.exp_bounded || pass->exp_bounded();
+      }
+    }
     return std::move(report_);
+  }
+
+  /// `width` elements of a row of `in` share one weight vector.
+  Result<bool> norm(WeightKind kind, Buffer in, Buffer out, std::int64_t width) override {
+    const float center = shape_.norm_weight_plus_one ? 0 : 1;
+    const auto weight = weights_.vector(layer_, kind, width, center, 0.1F);
+    if (!weight) return weight.error();
+    return on_every_pass(
+        [&](RowOperators& pass) { return pass.norm({in, out, width, weight->data()}); });
+  }
+
+  Result<bool> linear(WeightKind kind, Buffer in, Buffer out, bool has_bias) override {
+    const std::int64_t terms = decoder::buffer_width(shape_, in);
+    const std::int64_t outputs = decoder::buffer_width(shape_, out);
+    const Result<const float*> matrix = weights_.matrix(layer_, kind, terms, outputs);
+    if (!matrix) return matrix.error();
+    std::vector<float> bias;
+    if (has_bias) {
+      Result<std::vector<float>> drawn =
+          weights_.vector(layer_, decoder::bias_of(kind), outputs, 0, 0.1F);
+      if (!drawn) return drawn.error();
+      bias = std::move(*drawn);
+    }
+    const decoder::LinearStep step{
+        in, out, terms, outputs, *matrix, options_.storage, has_bias ? bias.data() : nullptr};
+    report_.multiply_adds += tokens() * terms * outputs * static_cast<std::int64_t>(arms_.size());
+    for (const DecoderArm& each : arms_) {
+      for (const auto& pass : each.passes) {
+        Result<bool> done = pass->linear(step);
+        if (!done) return done;
+      }
+      tell_progress(terms * outputs);
+    }
+    return true;
+  }
+
+  void projected() override {
+    if (layer_ != 0) return;
+    report_.first_keys = compare(arm(Arm::on).read(Buffer::key), arm(Arm::off).read(Buffer::key));
+    report_.first_values =
+        compare(arm(Arm::on).read(Buffer::value), arm(Arm::off).read(Buffer::value));
+  }
+
+  Result<bool> rotate() override {
+    return on_every_pass([&](RowOperators& pass) { return pass.rotate(position_); });
+  }
+
+  Result<bool> attend() override {
+    for (DecoderArm& each : arms_) {
+      each.cache.truncate(0);
+      each.cache.extend(tokens());
+      for (const auto& pass : each.passes) {
+        const decoder::CacheLayer cache{&each.cache, 0};
+        Result<bool> done = pass->store(cache);
+        if (done) done = pass->attend(position_, cache);
+        if (!done) return done;
+      }
+    }
+    return true;
+  }
+
+  Result<bool> multiply_gate() override {
+    return on_every_pass([](RowOperators& pass) { return pass.multiply_gate(); });
+  }
+
+  Result<bool> add_branch() override {
+    return on_every_pass([](RowOperators& pass) { return pass.add_branch(); });
   }
 
  private:
   [[nodiscard]] std::int64_t tokens() const { return options_.prefix + 1; }
-  [[nodiscard]] DecoderArm& arm(Arm which) const { return *arms_[static_cast<std::size_t>(which)]; }
+  [[nodiscard]] const DecoderArm& arm(Arm which) const {
+    return arms_[static_cast<std::size_t>(which)];
+  }
 
   /// The first of cache-off, cache-on and the dispatch itself that names kernels.
   [[nodiscard]] const Dispatch& element_wise(const Dispatch* own) const {
@@ -84,34 +184,46 @@ class Runner {
     return *own;
   }
 
-  Result<bool> add_arm(const Dispatch* dispatch, std::vector<decoder::TokenGroup> groups) {
+  Result<bool> add_arm(const Dispatch* dispatch, std::vector<PassRows> rows) {
     if (dispatch == nullptr) {
       return Error{ErrorKind::usage,
                    "a decoder without a dispatch; accepted: one for cache-on and "
                    "one for cache-off"};
     }
-    decoder::ArmSetup setup{.shape = shape_,
-                            .storage = options_.storage,
-                            .dispatch = dispatch,
-                            .groups = std::move(groups),
-                            .decode_attention = options_.decode_attention,
-                            .prefill_attention = options_.prefill_attention,
-                            .element_wise = &element_wise(dispatch),
-                            .attention = options_.attention,
-                            .engine = options_.engine};
-    Result<std::unique_ptr<DecoderArm>> made = decoder::make_arm(setup);
-    if (!made) return made.error();
-    arms_.push_back(std::move(*made));
+    const softfloat::Format format = dispatch->arithmetic == DispatchArithmetic::binary64
+                                         ? softfloat::binary64
+                                         : options_.storage;
+    const decoder::OperatorSetup setup{.shape = shape_,
+                                       .formats = {.weights = {},
+                                                   .operands = {},
+                                                   .activations = format,
+                                                   .kv = format,
+                                                   .logits = format},
+                                       .dispatch = *dispatch,
+                                       .decode_attention = options_.decode_attention,
+                                       .prefill_attention = options_.prefill_attention,
+                                       .element_wise = &element_wise(dispatch),
+                                       .attention = options_.attention,
+                                       .engine = options_.engine};
+    DecoderArm made{std::move(rows), {}, KvCache(1, shape_.kv_heads, shape_.head_dim, format)};
+    for (const PassRows& pass : made.rows) {
+      Result<std::unique_ptr<RowOperators>> operators = decoder::make_operators(setup);
+      if (!operators) return operators.error();
+      (*operators)->begin(pass);
+      made.passes.push_back(std::move(*operators));
+    }
+    arms_.push_back(std::move(made));
     return true;
   }
 
   Result<bool> make_arms() {
     if (options_.off == nullptr || options_.on == nullptr) return add_arm(nullptr, {});
-    const std::vector<decoder::TokenGroup> together{{0, tokens()}};
-    Result<bool> done = add_arm(options_.on, {{0, options_.prefix}, {options_.prefix, 1}});
+    const std::vector<PassRows> together{{.first = 0, .count = tokens()}};
+    Result<bool> done = add_arm(options_.on, {{.first = 0, .count = options_.prefix},
+                                              {.first = options_.prefix, .count = 1}});
     if (done) done = add_arm(options_.off, together);
     if (!options_.controls) return done;
-    for (const std::string_view name : {"exact", "binary64"}) {
+    for (const std::string_view name : {"exact-sums", "binary64"}) {
       if (!done) return done;
       const Result<const Dispatch*> control = find_dispatch(name);
       done = control ? add_arm(*control, together) : Result<bool>(control.error());
@@ -120,11 +232,19 @@ class Runner {
   }
 
   Result<bool> start() {
-    const auto hidden =
+    const auto drawn =
         weights_.vector(layers_of_model(), WeightKind::first_hidden, tokens() * shape_.hidden, 0,
                         static_cast<float>(shape_.embedding_scale));
-    if (!hidden) return hidden.error();
-    for (const auto& each : arms_) each->start(*hidden);
+    if (!drawn) return drawn.error();
+    const std::vector<double> hidden(drawn->begin(), drawn->end());
+    for (const DecoderArm& each : arms_) {
+      for (std::size_t i = 0; i < each.passes.size(); ++i) {
+        const PassRows& rows = each.rows[i];
+        each.passes[i]->start(
+            std::span(hidden).subspan(static_cast<std::size_t>(rows.first * shape_.hidden),
+                                      static_cast<std::size_t>(rows.count * shape_.hidden)));
+      }
+    }
     return true;
   }
 
@@ -132,43 +252,12 @@ class Runner {
   static std::int64_t layers_of_model() { return std::int64_t{1} << 16; }
 
   template <class Step>
-  Result<bool> on_every_arm(const Step& step) {
-    for (const auto& each : arms_) {
-      Result<bool> done = step(*each);
-      if (!done) return done;
-    }
-    return true;
-  }
-
-  /// `width` elements of a row of `in` share one weight vector.
-  Result<bool> norm(std::int64_t layer, WeightKind kind, Buffer in, Buffer out,
-                    std::int64_t width) {
-    const float center = shape_.norm_weight_plus_one ? 0 : 1;
-    const auto weight = weights_.vector(layer, kind, width, center, 0.1F);
-    if (!weight) return weight.error();
-    return on_every_arm(
-        [&](DecoderArm& each) { return each.norm({in, out, width, weight->data()}); });
-  }
-
-  Result<bool> linear(std::int64_t layer, WeightKind kind, Buffer in, Buffer out,
-                      std::int64_t terms, std::int64_t outputs, bool has_bias) {
-    const Result<const float*> matrix = weights_.matrix(layer, kind, terms, outputs);
-    if (!matrix) return matrix.error();
-    std::vector<float> bias;
-    if (has_bias) {
-      const auto bias_kind = static_cast<WeightKind>(static_cast<int>(kind) +
-                                                     static_cast<int>(WeightKind::query_bias));
-      Result<std::vector<float>> drawn = weights_.vector(layer, bias_kind, outputs, 0, 0.1F);
-      if (!drawn) return drawn.error();
-      bias = std::move(*drawn);
-    }
-    const decoder::LinearStep step{in,      out,     terms,
-                                   outputs, *matrix, has_bias ? bias.data() : nullptr};
-    report_.multiply_adds += tokens() * terms * outputs * static_cast<std::int64_t>(arms_.size());
-    for (const auto& each : arms_) {
-      Result<bool> done = each->linear(step);
-      if (!done) return done;
-      tell_progress(terms * outputs);
+  Result<bool> on_every_pass(const Step& step) {
+    for (const DecoderArm& each : arms_) {
+      for (const auto& pass : each.passes) {
+        Result<bool> done = step(*pass);
+        if (!done) return done;
+      }
     }
     return true;
   }
@@ -181,83 +270,17 @@ class Runner {
     options_.progress(static_cast<double>(finished_) / all);
   }
 
-  Result<bool> attention(std::int64_t layer) {
-    const std::int64_t d = shape_.head_dim;
-    const std::int64_t q = shape_.query_heads * d;
-    const std::int64_t kv = shape_.kv_heads * d;
-    const bool bias = shape_.qkv_bias;
-    const std::int64_t hidden = shape_.hidden;
-    Result<bool> done =
-        norm(layer, WeightKind::attention_norm, Buffer::hidden, Buffer::normed, hidden);
-    if (done)
-      done = linear(layer, WeightKind::query, Buffer::normed, Buffer::query, hidden, q, bias);
-    if (done) done = linear(layer, WeightKind::key, Buffer::normed, Buffer::key, hidden, kv, bias);
-    if (done) {
-      done = linear(layer, WeightKind::value, Buffer::normed, Buffer::value, hidden, kv, bias);
-    }
-    if (done && layer == 0) compare_cache();
-    if (done && shape_.qk_norm) {
-      done = norm(layer, WeightKind::query_norm, Buffer::query, Buffer::query, d);
-      if (done) done = norm(layer, WeightKind::key_norm, Buffer::key, Buffer::key, d);
-    }
-    const decoder::LayerPosition position = decoder::layer_position(shape_, layer);
-    if (done) done = on_every_arm([&](DecoderArm& each) { return each.rotate(position); });
-    if (done) done = on_every_arm([&](DecoderArm& each) { return each.attend(position); });
-    if (done) {
-      done = linear(layer, WeightKind::output, Buffer::attended, Buffer::branch, q, hidden,
-                    shape_.output_bias);
-    }
-    return done ? finish_branch(layer, WeightKind::attention_post_norm) : done;
+  [[nodiscard]] VectorDifference compare(const std::vector<double>& on,
+                                         const std::vector<double>& off) const {
+    return compare_vectors(options_.storage, to_floats(on), to_floats(off));
   }
 
-  Result<bool> mlp(std::int64_t layer) {
-    const std::int64_t hidden = shape_.hidden;
-    const std::int64_t ffn = shape_.ffn;
-    const bool bias = shape_.mlp_bias;
-    Result<bool> done = norm(layer, WeightKind::mlp_norm, Buffer::hidden, Buffer::normed, hidden);
-    if (done)
-      done = linear(layer, WeightKind::gate, Buffer::normed, Buffer::gate, hidden, ffn, bias);
-    if (done) done = linear(layer, WeightKind::up, Buffer::normed, Buffer::up, hidden, ffn, bias);
-    if (done) done = on_every_arm([](DecoderArm& each) { return each.multiply_gate(); });
-    if (done)
-      done = linear(layer, WeightKind::down, Buffer::gate, Buffer::branch, ffn, hidden, bias);
-    return done ? finish_branch(layer, WeightKind::mlp_post_norm) : done;
-  }
-
-  Result<bool> finish_branch(std::int64_t layer, WeightKind post_norm) {
-    Result<bool> done = true;
-    if (shape_.sandwich_norms) {
-      done = norm(layer, post_norm, Buffer::branch, Buffer::branch, shape_.hidden);
-    }
-    if (done) done = on_every_arm([](DecoderArm& each) { return each.add_branch(); });
-    return done;
-  }
-
-  Result<bool> run_layer(std::int64_t layer) {
-    Result<bool> done = attention(layer);
-    if (done) done = mlp(layer);
-    if (done) report_.layers.push_back(drift(layer));
-    return done;
-  }
-
-  [[nodiscard]] VectorDifference compare(Buffer buffer, std::int64_t first,
-                                         std::int64_t count) const {
-    return compare_vectors(options_.storage, to_floats(arm(Arm::on).read(buffer, first, count)),
-                           to_floats(arm(Arm::off).read(buffer, first, count)));
-  }
-
-  void compare_cache() {
-    report_.first_keys = compare(Buffer::key, 0, tokens());
-    report_.first_values = compare(Buffer::value, 0, tokens());
-  }
-
-  [[nodiscard]] LayerDrift drift(std::int64_t layer) const {
+  [[nodiscard]] LayerDrift drift() const {
     LayerDrift result;
-    result.layer = layer;
-    const std::int64_t last = options_.prefix;
-    result.on_off = compare(Buffer::hidden, last, 1);
+    result.layer = layer_;
+    const auto state = [&](Arm which) { return arm(which).read_last(Buffer::hidden); };
+    result.on_off = compare(state(Arm::on), state(Arm::off));
     if (!options_.controls) return result;
-    const auto state = [&](Arm which) { return arm(which).read(Buffer::hidden, last, 1); };
     const auto error = [&](Arm which, Arm reference) {
       return state_error(options_.storage, state(which), state(reference));
     };
@@ -273,7 +296,9 @@ class Runner {
   const DecoderShape& shape_;
   decoder::LayerWeights weights_;
   std::int64_t layers_;
-  std::vector<std::unique_ptr<DecoderArm>> arms_;
+  std::int64_t layer_ = 0;
+  decoder::LayerPosition position_;
+  std::vector<DecoderArm> arms_;
   DecoderReport report_;
   std::int64_t finished_ = 0;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "sim/linear.h"
 #include "softfloat/evidence.h"
+#include "softfloat/format.h"
 #include "softfloat/result.h"
 
 /// Which kernel a stack picks for each operator and size. Cache-on and cache-off are one model
@@ -26,20 +28,34 @@ enum class DispatchArithmetic : std::uint8_t {
 /// The kernel of linear layers with so many rows.
 struct LinearChoice {
   SizeRange rows;
-  std::string_view kernel;  ///< of linear_kernels()
+  std::string_view kernel;            ///< of linear_kernels(), or the name of `own`
+  const LinearKernel* own = nullptr;  ///< a kernel that stands in no table; not owned
+};
+
+/// Formats that a dispatch sets; none: as the model and the user have them.
+struct DispatchFormats {
+  std::optional<softfloat::Format> weights;   ///< none: as the file has them
+  std::optional<softfloat::Format> operands;  ///< of linear layers and queries; none: not rounded
+  std::optional<softfloat::Format> activations;  ///< what every operator rounds its result to
+  std::optional<softfloat::Format> kv;           ///< of the cache; none: as activations
+  std::optional<softfloat::Format> logits;       ///< of the output head; none: as activations
+
+  friend bool operator==(const DispatchFormats&, const DispatchFormats&) = default;
 };
 
 /// One row. Names are those of the kernel tables. With exact arithmetic no attention kernel is
 /// named; with binary64 none at all.
 struct Dispatch {
-  std::string_view name;         ///< "h100"
-  std::string_view description;  ///< one line without a full stop
+  std::string_view name;             ///< "h100"
+  std::string_view other_name = {};  ///< under which it is found too; may be empty
+  std::string_view description;      ///< one line without a full stop
   DispatchArithmetic arithmetic = DispatchArithmetic::kernels;
   std::int64_t multiprocessors = 1;  ///< of the device: they decide splits
   std::span<const LinearChoice> linear = {};
   std::string_view attention_prefill = {};  ///< two or more queries
   std::string_view attention_decode = {};   ///< one query
-  std::int64_t attention_splits = 0;        ///< forced number of splits; 0: the kernel's rule
+  std::int64_t prefill_splits = 0;          ///< forced number of splits; 0: the kernel's rule
+  std::int64_t decode_splits = 0;           ///< the same of attention_decode
   std::string_view norm = {};
   std::string_view norm_plus_one = {};  ///< where the weight counts as 1 + weight (Gemma)
   std::string_view softmax = {};
@@ -49,6 +65,7 @@ struct Dispatch {
   std::string_view gelu = {};
   std::string_view gelu_tanh = {};
   std::string_view residual = {};
+  DispatchFormats formats = {};
   std::string_view source = {};
   softfloat::Evidence evidence = softfloat::Evidence::assumed;  ///< of the choice; rows have theirs
 };
@@ -56,22 +73,24 @@ struct Dispatch {
 /// Every dispatch, in the order in which they are listed to the user.
 [[nodiscard]] std::span<const Dispatch> dispatches();
 
-/// The row of that name. An error (usage) names the text, the accepted names and the near one.
+/// The row of that name or other name ("h100-fa3" is "h100"). An error (usage) names the text, the
+/// accepted names and the near one.
 [[nodiscard]] Result<const Dispatch*> find_dispatch(std::string_view name);
 
 /// The kernel of a linear layer of `rows` rows, or an error (usage) where the dispatch has none.
 [[nodiscard]] Result<const LinearKernel*> linear_kernel_for(const Dispatch& dispatch,
                                                             std::int64_t rows);
 
-/// One operator of a dispatch: what is computed, and by which kernel.
+/// One line of a dispatch: what is decided, and how.
 struct DispatchLine {
-  std::string operation;  ///< "linear, 2 to 64 rows"
-  std::string kernel;
+  std::string operation;  ///< "linear.m2-64", as DispatchChoice::set() takes it
+  std::string kernel;     ///< "h100-splitk", likewise
 
   friend bool operator==(const DispatchLine&, const DispatchLine&) = default;
 };
 
-/// Every operator of a dispatch, in the order of a decoder layer; the multiprocessors come first.
+/// Every line of a dispatch, in the order of a decoder layer; the multiprocessors come first, the
+/// formats last. Where no kernels are named, the arithmetic takes their place.
 [[nodiscard]] std::vector<DispatchLine> dispatch_lines(const Dispatch& dispatch);
 
 /// dispatch_lines() as text, one line each, below the name.

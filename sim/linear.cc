@@ -286,11 +286,12 @@ Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& probl
   const auto or_else = [](std::int64_t launched, std::int64_t computed) {
     return launched == 0 ? computed : launched;
   };
-  const Result<LinearPlan> plan =
+  Result<LinearPlan> plan =
       plan_linear(kernel, {or_else(problem.launch_rows, problem.rows),
                            or_else(problem.launch_outputs, problem.outputs), problem.terms,
                            problem.storage, problem.multiprocessors});
   if (!plan) return plan.error();
+  if (problem.output) plan->output = *problem.output;
   for (LinearColumns columns : plan->columns) {
     columns.count = std::min(columns.count, problem.outputs - columns.first);
     if (columns.count <= 0) continue;

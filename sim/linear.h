@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -160,6 +161,9 @@ struct LinearProblem {
   float beta = 0;
   const float* c = nullptr;  ///< [rows][outputs] or null
   std::int64_t c_stride = 0;
+  /// Format of the results instead of the kernel's, for example binary32 for an output head that
+  /// leaves its sums unrounded.
+  std::optional<softfloat::Format> output = {};
 };
 
 /// Computes the layer as the kernel does; out[i × out_stride + j] are numbers of the plan's output

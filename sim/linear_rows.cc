@@ -157,6 +157,19 @@ constexpr auto torch_rules = std::to_array<LinearRule>({
     unknown_half("blocks(192)"),
 });
 
+// ggml's dot products with AVX-512: 4 accumulators of 16 lanes, for bfloat16 without its own
+// instructions 2, joined by halves; then the register is.
+constexpr LinearRule bf16_dot() {
+  LinearRule row = rule(bfloat16, "lanes(32,1,join=halving,tail=scalar)", Evidence::inferred);
+  row.product = Product::rounded;
+  return row;
+}
+constexpr auto llama_rules = std::to_array<LinearRule>({
+    rule(binary16, "lanes(64,1,join=halving,tail=scalar)", Evidence::inferred),
+    bf16_dot(),
+    rule(binary32, "lanes(64,1,join=halving,tail=scalar)", Evidence::inferred),
+});
+
 constexpr auto plain_rules = std::to_array<LinearRule>({
     rule(binary32, "sequential", Evidence::documented),
     rule(binary16, "sequential", Evidence::documented),
@@ -186,6 +199,10 @@ constexpr std::string_view amd =
 constexpr std::string_view torch =
     "PyTorch 2.11.0 from PyPI (MKL 2024.0, oneDNN 3.10.2), one thread, AMD Zen 4: revealed by "
     "probes and replayed bit for bit, 2026; at::linear on 1,512 shapes, 2026-11 (docs/linear.md)";
+
+constexpr std::string_view ggml =
+    "ggml-org/llama.cpp, ggml/src/ggml-cpu/vec.cpp, ggml_vec_dot_f16, _bf16 and _f32 with AVX-512 "
+    "(2026-08); llamafile's tiles for several rows are not modelled";
 
 constexpr std::string_view rounded_partials =
     "cuBLASLt documentation: reduction scheme OUTPUT_TYPE rounds the partial sums of a split-K; "
@@ -267,6 +284,8 @@ constexpr auto kernels = std::to_array<LinearKernel>({
     gemm("mi300-gemv", devices::mi300, wavefront_rules, amd),
     gemm("mi300-fp8", devices::mi300, mi300_fp8_rules, amd),
     with_evidence(gemm("torch-cpu-linear", devices::cpu, torch_rules, torch), Evidence::measured),
+    with_evidence(gemm("llama.cpp-cpu-linear", devices::cpu, llama_rules, ggml),
+                  Evidence::inferred),
     with_evidence(gemm("control-linear", devices::any, plain_rules,
                        "control: one fused multiply-add per term in binary32"),
                   Evidence::documented),

@@ -23,6 +23,12 @@ constexpr EagerRule exact_sums{.row_sum = "exact", .exp = SoftmaxExp::correctly_
 constexpr auto volta_sums = std::to_array<StorageSums>({
     {binary16, "mma(v100.mma.f16.f32)", "mma(v100.mma.f16.f32)"},
 });
+// float32 tensors without TF32: CUDA cores, one fused multiply-add per term, in increasing K.
+constexpr auto hopper_eager_sums = std::to_array<StorageSums>({
+    hopper_wgmma_sums[0],
+    hopper_wgmma_sums[1],
+    {binary32, "sequential", "sequential", Product::fused},
+});
 constexpr auto sequential_sums = std::to_array<StorageSums>({
     {binary32, "sequential", "sequential"},
     {binary16, "sequential", "sequential"},
@@ -74,7 +80,7 @@ constexpr auto rows = std::to_array<AttentionKernel>({
     eager("a100-eager-sqrt", ampere, ampere_multiprocessors, ampere_sums, gpu_sqrt_on_both),
     eager("a100-eager-storage-softmax", ampere, ampere_multiprocessors, ampere_sums,
           gpu_softmax_in_storage),
-    eager("h100-eager", hopper, hopper_multiprocessors, hopper_wgmma_sums, gpu_eager),
+    eager("h100-eager", hopper, hopper_multiprocessors, hopper_eager_sums, gpu_eager),
     eager("h100-eager-sqrt", hopper, hopper_multiprocessors, hopper_wgmma_sums, gpu_sqrt_on_both),
     eager("h100-eager-storage-softmax", hopper, hopper_multiprocessors, hopper_wgmma_sums,
           gpu_softmax_in_storage),

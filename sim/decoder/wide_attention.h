@@ -2,24 +2,19 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
-#include <cstdint>
 #include <span>
+#include <vector>
 
-#include "sim/decoder/decoder_arm.h"
-#include "sim/decoder_shape.h"
+#include "sim/decoder/attention_plan.h"
+#include "sim/decoder/row_operators.h"
 
 namespace kvsim::decoder {
 
-/// Query [tokens][query_heads · head_dim], key and value [tokens][kv_heads · head_dim].
-struct WideTensors {
-  std::span<const double> query;
-  std::span<const double> key;
-  std::span<const double> value;
-};
-
-/// Causal attention in binary64, out [tokens][query_heads · head_dim]. Each token is computed by
-/// itself: how tokens are grouped makes no difference.
-void attend_binary64(const DecoderShape& shape, const LayerPosition& layer, std::int64_t tokens,
-                     const WideTensors& tensors, std::span<double> out, int threads);
+/// Attention in binary64 over a cache, query [plan.queries][query_heads · head_dim]; the result has
+/// the same shape. Each query is computed by itself: how rows are grouped makes no difference.
+[[nodiscard]] std::vector<double> attend_binary64(const OperatorSetup& setup, const PassRows& rows,
+                                                  const AttentionPlan& plan,
+                                                  const CacheLayer& cache,
+                                                  std::span<const double> query);
 
 }  // namespace kvsim::decoder

@@ -50,7 +50,7 @@ Result<KernelChoice> choose_kernels(const Dispatch& dispatch, std::string_view o
   if (!prefill) return prefill.error();
   KernelChoice choice;
   choice.multiprocessors = dispatch.multiprocessors;
-  choice.attention_splits = dispatch.attention_splits;
+  choice.attention_splits = dispatch.decode_splits;
   choice.attention = [one = *decode,
                       more = *prefill](std::int64_t queries) -> const AttentionKernel& {
     return queries == 1 ? *one : *more;

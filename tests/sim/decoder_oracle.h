@@ -212,7 +212,7 @@ class PlainKernelDecoder : public PlainDecoder {
       problem.q = queries.data();
       problem.k = keys.data();
       problem.v = values.data();
-      problem.launch.splits = d_.attention_splits;
+      problem.launch.splits = count == 1 ? d_.decode_splits : d_.prefill_splits;
       const auto result = run_attention(*find_attention_kernel(name), problem);
       ASSERT_TRUE(result) << result.error().message;
       for (std::int64_t token = 0; token < count; ++token) {

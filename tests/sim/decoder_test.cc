@@ -86,7 +86,7 @@ TEST(Decoder, IsTheCompositionOfItsOperators) {
 
 TEST(Decoder, ExactSumsAreEqualWhateverTheGroups) {
   for (const softfloat::Format& storage : {softfloat::binary16, softfloat::binary32}) {
-    DecoderOptions options = options_of(full_shape(), "exact", "exact");
+    DecoderOptions options = options_of(full_shape(), "exact-sums", "exact-sums");
     options.storage = storage;
     const DecoderReport report = run(options);
     for (const LayerDrift& layer : report.layers) {

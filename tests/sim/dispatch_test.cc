@@ -34,7 +34,11 @@ const Expected expected_rows[] = {
     {"b200", "b200-fa4", 148, "b200-gemv", "b200-gemm"},
     {"mi300", "mi300-fa2", 304, "mi300-gemv", "mi300-gemm"},
     {"cpu", "torch-cpu", 1, "torch-cpu-linear", "torch-cpu-linear"},
+    {"llama.cpp-cpu", "llama.cpp-cpu", 1, "llama.cpp-cpu-linear", "llama.cpp-cpu-linear"},
     {"batch-invariant", "h100-fa3", 132, "h100-batch-invariant", "h100-batch-invariant"},
+    {"fp32", "h100-eager", 132, "h100-gemv", "h100-gemm"},
+    {"layercast", "h100-eager", 132, "h100-gemv", "h100-gemm"},
+    {"exact", "control-attention-exact", 1, "control-linear-exact", "control-linear-exact"},
 };
 
 TEST(Dispatch, PicksTheDevicesKernels) {
@@ -53,7 +57,11 @@ TEST(Dispatch, PicksTheDevicesKernels) {
   EXPECT_EQ(linear_kernel_for(h100, 2).value()->name, "h100-splitk");
   EXPECT_EQ(linear_kernel_for(h100, 64).value()->name, "h100-splitk");
   EXPECT_EQ(linear_kernel_for(h100, 65).value()->name, "h100-gemm");
-  EXPECT_EQ(find_dispatch("batch-invariant").value()->attention_splits, 1);
+  EXPECT_EQ(find_dispatch("batch-invariant").value()->decode_splits, 1);
+  EXPECT_EQ(find_dispatch("batch-invariant").value()->prefill_splits, 1);
+  EXPECT_EQ(find_dispatch("h100-fa3").value(), &h100);
+  EXPECT_EQ(find_dispatch("a100-fa2").value(), find_dispatch("a100").value());
+  EXPECT_EQ(find_dispatch("torch-cpu").value(), find_dispatch("cpu").value());
 }
 
 TEST(Dispatch, NamesOnlyKernelsThatExist) {
@@ -92,26 +100,27 @@ TEST(Dispatch, PrintsAndCompares) {
   const Dispatch& cpu = *find_dispatch("cpu").value();
   const std::string text = to_text(h100);
   EXPECT_TRUE(text.starts_with("h100: NVIDIA H100 SXM\n")) << text;
-  EXPECT_NE(text.find("\n  linear, 2 to 64 rows    h100-splitk\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n  attention, decode       h100-fa3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  linear.m2-64            h100-splitk\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  attention.decode        h100-fa3\n"), std::string::npos) << text;
   EXPECT_EQ(diff_text(h100, h100), "");
   EXPECT_EQ(diff_text(h100, a100),
             "- multiprocessors: 132\n+ multiprocessors: 108\n"
-            "- linear, 1 row: h100-gemv\n+ linear, 1 row: a100-gemv\n"
-            "- linear, 2 to 64 rows: h100-splitk\n+ linear, 2 to 64 rows: a100-splitk\n"
-            "- linear, 65 rows or more: h100-gemm\n+ linear, 65 rows or more: a100-gemm\n"
-            "- attention, prefill: h100-fa3\n+ attention, prefill: a100-fa2\n"
-            "- attention, decode: h100-fa3\n+ attention, decode: a100-fa2\n");
+            "- linear.m1: h100-gemv\n+ linear.m1: a100-gemv\n"
+            "- linear.m2-64: h100-splitk\n+ linear.m2-64: a100-splitk\n"
+            "- linear.m65+: h100-gemm\n+ linear.m65+: a100-gemm\n"
+            "- attention.prefill: h100-fa3\n+ attention.prefill: a100-fa2\n"
+            "- attention.decode: h100-fa3\n+ attention.decode: a100-fa2\n");
   const std::string across = diff_text(h100, cpu);
-  EXPECT_NE(across.find("- linear, 1 row: h100-gemv\n- linear, 2 to 64 rows"), std::string::npos);
-  EXPECT_NE(across.find("+ linear, any rows: torch-cpu-linear\n"), std::string::npos) << across;
+  EXPECT_NE(across.find("- linear.m1: h100-gemv\n- linear.m2-64"), std::string::npos);
+  EXPECT_NE(across.find("+ linear: torch-cpu-linear\n"), std::string::npos) << across;
 }
 
 TEST(Dispatch, NamesWhatIsAccepted) {
   const auto unknown = find_dispatch("h10");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().kind, ErrorKind::usage);
-  EXPECT_NE(unknown.error().message.find("accepted: h100, a100"), std::string::npos);
+  EXPECT_NE(unknown.error().message.find("accepted: h100, h100-fa3, a100, a100-fa2"),
+            std::string::npos);
   EXPECT_NE(unknown.error().message.find("did you mean h100?"), std::string::npos);
   EXPECT_FALSE(linear_kernel_for(*find_dispatch("binary64").value(), 1));
 }

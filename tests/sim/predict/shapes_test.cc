@@ -174,7 +174,7 @@ TEST(KernelChoice, FollowsTheDispatchUnlessAKernelIsNamed) {
   EXPECT_EQ(named.attention(7).name, h100.attention_decode);
   EXPECT_THAT(choose_kernels(h100, "h100-fa8", "prefill").error().message,
               HasSubstr("--on is 'h100-fa8'; accepted: decode, prefill"));
-  EXPECT_THAT(choose_kernels(**find_dispatch("exact"), "decode", "prefill").error().message,
+  EXPECT_THAT(choose_kernels(**find_dispatch("exact-sums"), "decode", "prefill").error().message,
               HasSubstr("no kernels"));
 }
 

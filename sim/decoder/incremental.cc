@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/decoder/incremental.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "sim/decoder/attention_plan.h"
+#include "sim/decoder/layer_walk.h"
+#include "sim/decoder/number_digest.h"
+#include "sim/decoder/rope_frequencies.h"
+#include "sim/decoder/row_operators.h"
+#include "sim/decoder/weight_kinds.h"
+#include "softfloat/formats.h"
+
+namespace kvsim {
+namespace {
+
+using decoder::Buffer;
+using decoder::WeightKind;
+
+Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
+
+}  // namespace
+
+/// The decoder, and what one pass needs while it runs.
+class IncrementalDecoder::State : public decoder::LayerSteps {
+ public:
+  State(DecoderShape shape, DecoderWeights weights, const DecoderArmOptions& options,
+        const DecoderFormats& formats)
+      : shape_(std::move(shape)),
+        weights_(std::move(weights)),
+        options_(options),
+        formats_(formats) {
+    positions_.reserve(static_cast<std::size_t>(shape_.layers));
+    for (std::int64_t i = 0; i < shape_.layers; ++i) {
+      positions_.push_back(decoder::layer_position(shape_, i));
+    }
+  }
+
+  Result<bool> make_operators() {
+    setup_ = {.shape = shape_,
+              .formats = formats_,
+              .dispatch = options_.dispatch.dispatch(),
+              .attention = options_.attention,
+              .engine = options_.engine,
+              .plant = options_.plant};
+    Result<std::unique_ptr<decoder::RowOperators>> made = decoder::make_operators(setup_);
+    if (!made) return made.error();
+    operators_ = std::move(*made);
+    return true;
+  }
+
+  [[nodiscard]] const DecoderShape& shape() const { return shape_; }
+  [[nodiscard]] const DecoderFormats& formats() const { return formats_; }
+
+  Result<DecoderPassResult> run(KvCache& cache, const DecoderPass& pass) {
+    cache_ = &cache;
+    pass_ = &pass;
+    result_ = {};
+    rows_ = {.first = pass.first_row,
+             .count = static_cast<std::int64_t>(pass.tokens.size()),
+             .positions = pass.positions,
+             .padding = pass.padding,
+             .launch = pass.launch};
+    cache.truncate(rows_.first);
+    cache.extend(rows_.end());
+    operators_->begin(rows_);
+    layer_ = -1;
+    Result<bool> done = embed();
+    for (layer_ = 0; done && layer_ < shape_.layers; ++layer_) {
+      done = decoder::walk_layer(shape_, *this);
+      if (done) finish_layer();
+    }
+    if (done) done = head();
+    if (!done) {
+      cache.truncate(rows_.first);
+      return done.error();
+    }
+    result_.exp_bounded = operators_->exp_bounded();
+    return std::move(result_);
+  }
+
+  Result<bool> norm(WeightKind kind, Buffer in, Buffer out, std::int64_t width) override {
+    Result<bool> done = norm_by(weight_of(layer(), kind), in, out, width);
+    if (done) observe(decoder::name_of(kind), out);
+    return done;
+  }
+
+  Result<bool> linear(WeightKind kind, Buffer in, Buffer out, bool has_bias) override {
+    const WeightView& view = weight_of(layer(), kind);
+    vector(weight_of(layer(), decoder::bias_of(kind)), has_bias, bias_);
+    const decoder::LinearStep step = linear_step(view, in, out, has_bias);
+    Result<bool> done = operators_->linear(step);
+    result_.multiply_adds += rows_.count * step.terms * step.outputs;
+    if (done) observe(decoder::name_of(kind), out);
+    return done;
+  }
+
+  Result<bool> rotate() override {
+    Result<bool> done = operators_->rotate(position());
+    if (done) observe("query-rope", Buffer::query);
+    if (done) observe("key-rope", Buffer::key);
+    return done;
+  }
+
+  Result<bool> attend() override {
+    const decoder::CacheLayer cache{cache_, layer_};
+    Result<bool> done = operators_->store(cache);
+    if (done) done = operators_->attend(position(), cache);
+    const std::int64_t scores =
+        decoder::planned_scores(decoder::plan_attention(setup_, rows_, position()));
+    result_.multiply_adds += 2 * scores * shape_.query_heads * shape_.head_dim;
+    if (done) observe("attention", Buffer::attended);
+    return done;
+  }
+
+  Result<bool> multiply_gate() override {
+    Result<bool> done = operators_->multiply_gate();
+    if (done) observe("gate-product", Buffer::gate);
+    return done;
+  }
+
+  Result<bool> add_branch() override {
+    Result<bool> done = operators_->add_branch();
+    if (done) observe("residual", Buffer::hidden);
+    return done;
+  }
+
+ private:
+  [[nodiscard]] const DecoderLayerWeights& layer() const {
+    return weights_.layers[static_cast<std::size_t>(layer_)];
+  }
+  [[nodiscard]] const decoder::LayerPosition& position() const {
+    return positions_[static_cast<std::size_t>(layer_)];
+  }
+  [[nodiscard]] bool is_wide() const { return formats_.activations == softfloat::binary64; }
+
+  void observe(std::string_view operation, Buffer buffer) const {
+    if (!pass_->observer) return;
+    const std::vector<double> values = operators_->read(buffer, 0, rows_.count);
+    pass_->observer(
+        {layer_, operation, rows_.count, decoder::buffer_width(shape_, buffer), values});
+  }
+
+  /// Rounds what was read from a weight to the format that weights are kept in.
+  void round_weights(const WeightView& view, std::span<float> numbers) const {
+    if (!formats_.weights || joint_format(*formats_.weights, view.format) == *formats_.weights) {
+      return;
+    }
+    static_cast<void>(round_values(*formats_.weights, numbers, numbers, options_.engine.level));
+  }
+
+  /// The numbers of a weight of one row; nothing where it is not wanted.
+  void vector(const WeightView& view, bool wanted, std::vector<float>& numbers) const {
+    numbers.resize(wanted ? static_cast<std::size_t>(view.columns) : 0);
+    if (!wanted) return;
+    read_weight_rows(view, 0, numbers);
+    round_weights(view, numbers);
+  }
+
+  Result<bool> norm_by(const WeightView& view, Buffer in, Buffer out, std::int64_t width) {
+    vector(view, true, norm_weight_);
+    return operators_->norm({in, out, width, norm_weight_.data()});
+  }
+
+  /// The matrix as the operators read it, in a buffer that the next call overwrites.
+  decoder::LinearStep linear_step(const WeightView& view, Buffer in, Buffer out, bool has_bias) {
+    const softfloat::Format format = formats_.weights.value_or(view.format);
+    matrix_.resize(std::max(matrix_.size(), static_cast<std::size_t>(view.rows * view.columns)));
+    read_transposed(view, format, matrix_, options_.engine);
+    return {in,
+            out,
+            view.columns,
+            view.rows,
+            matrix_.data(),
+            format,
+            has_bias ? bias_.data() : nullptr};
+  }
+
+  Result<bool> embed() {
+    const std::int64_t width = shape_.hidden;
+    std::vector<double> hidden;
+    hidden.reserve(static_cast<std::size_t>(rows_.count * width));
+    std::vector<float> row(static_cast<std::size_t>(width));
+    auto scale = static_cast<float>(shape_.embedding_scale);
+    const bool scales = shape_.embedding_scale != 1;
+    const auto round = [&](std::span<float> numbers) {
+      return round_values(formats_.activations, numbers, numbers, options_.engine.level);
+    };
+    Result<bool> done = true;
+    if (scales && !is_wide()) done = round({&scale, 1});
+    for (const std::int32_t token : pass_->tokens) {
+      read_weight_rows(weights_.embedding, token, row);
+      round_weights(weights_.embedding, row);
+      if (is_wide()) {
+        for (const float x : row) {
+          hidden.push_back(static_cast<double>(x) * shape_.embedding_scale);
+        }
+        continue;
+      }
+      if (done) done = round(row);
+      if (done && scales) {
+        for (float& x : row) x *= scale;
+        done = round(row);
+      }
+      hidden.insert(hidden.end(), row.begin(), row.end());
+    }
+    if (!done) return done;
+    operators_->start(hidden);
+    observe("embedding", Buffer::hidden);
+    return true;
+  }
+
+  void finish_layer() {
+    observe("hidden", Buffer::hidden);
+    if (!pass_->hidden_digests) return;
+    result_.hidden_digests.push_back(
+        decoder::number_digest(operators_->read(Buffer::hidden, rows_.count - 1, 1), is_wide()));
+  }
+
+  Result<bool> head() {
+    Result<bool> done = norm_by(weights_.final_norm, Buffer::hidden, Buffer::normed, shape_.hidden);
+    if (!done) return done;
+    observe("final-norm", Buffer::normed);
+    const WeightView& output = weights_.output.present() ? weights_.output : weights_.embedding;
+    const std::int64_t first = pass_->all_logits ? 0 : rows_.count - 1;
+    Result<std::vector<double>> logits =
+        operators_->head(linear_step(output, Buffer::normed, Buffer::hidden, false), first);
+    if (!logits) return logits.error();
+    result_.logits = std::move(*logits);
+    result_.multiply_adds += (rows_.count - first) * shape_.hidden * shape_.vocabulary;
+    if (pass_->observer) {
+      pass_->observer({layer_, "logits", rows_.count - first, shape_.vocabulary, result_.logits});
+    }
+    return true;
+  }
+
+  DecoderShape shape_;
+  DecoderWeights weights_;
+  DecoderArmOptions options_;
+  DecoderFormats formats_;
+  decoder::OperatorSetup setup_;
+  std::unique_ptr<decoder::RowOperators> operators_;
+  std::vector<decoder::LayerPosition> positions_;
+  std::vector<float> matrix_;
+  std::vector<float> bias_;
+  std::vector<float> norm_weight_;
+  // Of the pass that is running.
+  KvCache* cache_ = nullptr;
+  const DecoderPass* pass_ = nullptr;
+  decoder::PassRows rows_;
+  std::int64_t layer_ = 0;
+  DecoderPassResult result_;
+};
+
+namespace {
+
+Result<bool> check_tokens(const DecoderShape& shape, std::span<const std::int32_t> tokens) {
+  if (tokens.empty()) return usage("a pass without tokens; accepted: one or more");
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || token >= shape.vocabulary) {
+      return usage(fmt::format("token {}; accepted: 0 to {}", token, shape.vocabulary - 1));
+    }
+  }
+  return true;
+}
+
+Result<bool> check_launch(const DecoderPass& pass) {
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  const DecoderLaunch& launch = pass.launch;
+  if (launch.batch < 1 || launch.batch > most) {
+    return usage(fmt::format("a batch of {}; accepted: 1 to {}", launch.batch, most));
+  }
+  if (launch.rows != 0 && (launch.rows < rows || launch.rows > most)) {
+    return usage(
+        fmt::format("a launch of {} rows; accepted: 0, or {} to {}", launch.rows, rows, most));
+  }
+  return true;
+}
+
+Result<bool> check_rows(const KvCache& cache, const DecoderPass& pass) {
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  if (pass.first_row < 0 || pass.first_row > cache.rows()) {
+    return usage(fmt::format("a pass from row {} on; accepted: 0 to {}, the rows of the cache",
+                             pass.first_row, cache.rows()));
+  }
+  if (!pass.positions.empty() && static_cast<std::int64_t>(pass.positions.size()) != rows) {
+    return usage(fmt::format("{} positions of {} tokens; accepted: one for each, or none",
+                             pass.positions.size(), rows));
+  }
+  constexpr std::int64_t last_position = std::int64_t{1} << 24;
+  for (const std::int64_t position : pass.positions) {
+    if (position < 0 || position >= last_position) {
+      return usage(fmt::format("position {}; accepted: 0 to {}", position, last_position - 1));
+    }
+  }
+  if (pass.padding < 0 || pass.padding >= pass.first_row + rows) {
+    return usage(fmt::format("padding of {} rows; accepted: 0 to {}", pass.padding,
+                             pass.first_row + rows - 1));
+  }
+  return true;
+}
+
+}  // namespace
+
+IncrementalDecoder::IncrementalDecoder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+IncrementalDecoder::IncrementalDecoder(IncrementalDecoder&&) noexcept = default;
+IncrementalDecoder& IncrementalDecoder::operator=(IncrementalDecoder&&) noexcept = default;
+IncrementalDecoder::~IncrementalDecoder() = default;
+
+Result<IncrementalDecoder> IncrementalDecoder::make(const DecoderShape& shape,
+                                                    DecoderWeights weights,
+                                                    const DecoderArmOptions& options) {
+  Result<bool> done = check_shape(shape);
+  if (done) done = check_weights(shape, weights);
+  if (!done) return done.error();
+  const Result<DecoderFormats> formats =
+      resolve_formats(options.dispatch.dispatch(), options.storage);
+  if (!formats) return formats.error();
+  auto state = std::make_unique<State>(shape, std::move(weights), options, *formats);
+  done = state->make_operators();
+  if (!done) return done.error();
+  return IncrementalDecoder(std::move(state));
+}
+
+KvCache IncrementalDecoder::new_cache() const {
+  const DecoderShape& shape = state_->shape();
+  return {shape.layers, shape.kv_heads, shape.head_dim, state_->formats().kv};
+}
+
+const DecoderShape& IncrementalDecoder::shape() const { return state_->shape(); }
+const DecoderFormats& IncrementalDecoder::formats() const { return state_->formats(); }
+
+Result<DecoderPassResult> IncrementalDecoder::pass(KvCache& cache, const DecoderPass& pass) {
+  const DecoderShape& shape = state_->shape();
+  if (cache.layers() != shape.layers || cache.kv_heads() != shape.kv_heads ||
+      cache.head_dim() != shape.head_dim || !(cache.format() == state_->formats().kv)) {
+    return usage("a cache of another decoder; accepted: one of new_cache()");
+  }
+  Result<bool> done = check_tokens(shape, pass.tokens);
+  if (done) done = check_rows(cache, pass);
+  if (done) done = check_launch(pass);
+  if (!done) {
+    cache.truncate(pass.first_row);
+    return done.error();
+  }
+  return state_->run(cache, pass);
+}
+
+}  // namespace kvsim

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/attention/run.h"
+#include "sim/decoder/formats.h"
+#include "sim/decoder/kv_cache.h"
+#include "sim/decoder/launch.h"
+#include "sim/decoder/plants.h"
+#include "sim/decoder/weights_view.h"
+#include "sim/decoder_shape.h"
+#include "sim/dispatch_choice.h"
+#include "softfloat/result.h"
+
+/// A decoder that runs pass by pass with a K/V cache, every operator by the kernel that a dispatch
+/// names.
+namespace kvsim {
+
+/// How one arm computes.
+struct DecoderArmOptions {
+  DispatchChoice dispatch;
+  /// Format of activations where dispatch.dispatch().formats leaves it open; a model's own.
+  softfloat::Format storage = softfloat::bfloat16;
+  AttentionOptions attention = {};
+  EngineOptions engine = {};  ///< changes no bit
+  Plant plant = Plant::none;
+};
+
+/// A result of one operator, given to an observer while it is there.
+struct OperatorOutput {
+  std::int64_t layer = 0;      ///< −1: before the first layer; the number of layers: after the last
+  std::string_view operation;  ///< "embedding", "attention-norm", "query", …, "hidden", "logits"
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::span<const double> values;  ///< [rows][width]; exact
+};
+
+/// Tokens that are computed together, against the rows that the cache holds before them.
+struct DecoderPass {
+  std::span<const std::int32_t> tokens;
+  /// The cache's row of the first token: as many rows are kept, later ones are forgotten.
+  std::int64_t first_row = 0;
+  /// Of RoPE, one for each token; empty: first_row + i.
+  std::span<const std::int64_t> positions = {};
+  std::int64_t padding = 0;  ///< rows at the start of the sequence that no later query sees
+  DecoderLaunch launch = {};
+  bool all_logits = false;      ///< of every row, not only of the last one
+  bool hidden_digests = false;  ///< of the last row's hidden state after each layer
+  std::function<void(const OperatorOutput&)> observer;  ///< may be empty
+};
+
+/// What a pass gives.
+struct DecoderPassResult {
+  std::vector<double> logits;  ///< [vocabulary] of the last row, or [rows][vocabulary]; exact
+  std::vector<std::string> hidden_digests;  ///< as KvCache::digest(), one for each layer
+  std::int64_t multiply_adds = 0;           ///< of linear layers and attention
+  bool exp_bounded = false;  ///< an exponential of attention is known within bounds only
+};
+
+/// A model under one dispatch. Movable; reads the weights where they stand. One pass at a time.
+class IncrementalDecoder {
+ public:
+  /// Errors (usage): those of check_shape(), check_weights() and resolve_formats(), a kernel that
+  /// is not in its table.
+  [[nodiscard]] static Result<IncrementalDecoder> make(const DecoderShape& shape,
+                                                       DecoderWeights weights,
+                                                       const DecoderArmOptions& options);
+
+  IncrementalDecoder(IncrementalDecoder&&) noexcept;
+  IncrementalDecoder& operator=(IncrementalDecoder&&) noexcept;
+  ~IncrementalDecoder();
+
+  /// An empty cache of this decoder's shape and format.
+  [[nodiscard]] KvCache new_cache() const;
+  [[nodiscard]] const DecoderShape& shape() const;
+  /// Formats as resolved.
+  [[nodiscard]] const DecoderFormats& formats() const;
+
+  /// Computes the tokens and appends their keys and values to the cache. Errors (usage): no token,
+  /// one outside the vocabulary, fewer rows in the cache than first_row, a cache of another shape
+  /// or format, as many positions as tokens or none, a negative position, padding that leaves no
+  /// row; errors of the kernels. After an error the cache holds min(rows(), first_row) rows.
+  [[nodiscard]] Result<DecoderPassResult> pass(KvCache& cache, const DecoderPass& pass);
+
+ private:
+  class State;
+  explicit IncrementalDecoder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kvsim
