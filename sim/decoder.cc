@@ -124,8 +124,14 @@ class Runner : public decoder::LayerSteps {
       if (!drawn) return drawn.error();
       bias = std::move(*drawn);
     }
-    const decoder::LinearStep step{
-        in, out, terms, outputs, *matrix, options_.storage, has_bias ? bias.data() : nullptr};
+    const decoder::LinearStep step{.in = in,
+                                   .out = out,
+                                   .terms = terms,
+                                   .outputs = outputs,
+                                   .weights = *matrix,
+                                   .by_outputs = false,
+                                   .format = options_.storage,
+                                   .bias = has_bias ? bias.data() : nullptr};
     report_.multiply_adds += tokens() * terms * outputs * static_cast<std::int64_t>(arms_.size());
     for (const DecoderArm& each : arms_) {
       for (const auto& pass : each.passes) {

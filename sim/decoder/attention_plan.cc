@@ -53,6 +53,11 @@ std::vector<std::int64_t> planned_positions(const OperatorSetup& setup, const Pa
   return positions;
 }
 
+bool is_planted_into_cache(const OperatorSetup& setup, const PassRows& rows) {
+  return rows.first > 0 &&
+         (setup.plant == Plant::swapped_heads || setup.plant == Plant::stale_cache_entry);
+}
+
 std::int64_t planned_scores(const AttentionPlan& plan) {
   std::int64_t scores = 0;
   for (std::int64_t i = 0; i < plan.queries; ++i) {

@@ -37,12 +37,15 @@ struct AttentionPlan {
 /// How many scores the plan computes, one query head.
 [[nodiscard]] std::int64_t planned_scores(const AttentionPlan& plan);
 
+/// Whether plant_into_cache() changes anything.
+[[nodiscard]] bool is_planted_into_cache(const OperatorSetup& setup, const PassRows& rows);
+
 /// Plants into keys or values [kv_heads][keys][head_dim] that were read from a cache what the setup
 /// asks for.
 template <class T>
 void plant_into_cache(const OperatorSetup& setup, const PassRows& rows, const AttentionPlan& plan,
                       std::span<T> numbers) {
-  if (rows.first == 0) return;
+  if (!is_planted_into_cache(setup, rows)) return;
   const std::int64_t d = setup.shape.head_dim;
   const std::int64_t heads = setup.shape.kv_heads;
   T* const all = numbers.data();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "sim/engine/numbers.h"
 #include "softfloat/format.h"
 #include "softfloat/formats.h"
 
@@ -14,17 +15,7 @@ namespace kvsim::decoder {
 
 /// The number of a bfloat16 or binary16 code; exact.
 [[nodiscard]] inline float code_to_float(const softfloat::Format& format, std::uint16_t code) {
-  if (format == softfloat::bfloat16) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(code) << 16);
-  }
-  const auto sign = static_cast<std::uint32_t>(code & 0x8000U) << 16;
-  const auto magnitude = static_cast<std::uint32_t>(code & 0x7fffU) << 13;
-  if (magnitude >= 0x0f800000U) {  // infinity and NaN
-    return std::bit_cast<float>(sign | 0x7f800000U | (magnitude & 0x007fffffU));
-  }
-  // The exponent's bias differs by 112; times 2^112 also makes subnormal numbers normal.
-  const float value = std::bit_cast<float>(magnitude) * 0x1p112F;
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
+  return format == softfloat::bfloat16 ? bfloat16_number(code) : binary16_number(code);
 }
 
 /// The code of a number that bfloat16 or binary16 has; a NaN becomes the quiet one.

@@ -31,6 +31,6 @@ struct DecoderFormats {
 
 /// A format that has all numbers of both: one of the two, or binary32.
 [[nodiscard]] softfloat::Format joint_format(const softfloat::Format& a,
-                                              const softfloat::Format& b);
+                                             const softfloat::Format& b);
 
 }  // namespace kvsim

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "sim/decoder/attention_plan.h"
@@ -167,18 +168,28 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
     return operators_->norm({in, out, width, norm_weight_.data()});
   }
 
-  /// The matrix as the operators read it, in a buffer that the next call overwrites.
+  /// The matrix where it stands, or rounded in a buffer that the next call overwrites.
   decoder::LinearStep linear_step(const WeightView& view, Buffer in, Buffer out, bool has_bias) {
-    const softfloat::Format format = formats_.weights.value_or(view.format);
+    decoder::LinearStep step{.in = in,
+                             .out = out,
+                             .terms = view.columns,
+                             .outputs = view.rows,
+                             .weights = {},
+                             .by_outputs = true,
+                             .format = formats_.weights.value_or(view.format),
+                             .bias = has_bias ? bias_.data() : nullptr};
+    const bool rounds = !(joint_format(step.format, view.format) == step.format);
+    const std::optional<NumberPointer> in_place = NumberPointer::of(view.format, view.data);
+    if (!rounds && in_place && is_aligned(view)) {
+      step.weights = *in_place;
+      return step;
+    }
     matrix_.resize(std::max(matrix_.size(), static_cast<std::size_t>(view.rows * view.columns)));
-    read_transposed(view, format, matrix_, options_.engine);
-    return {in,
-            out,
-            view.columns,
-            view.rows,
-            matrix_.data(),
-            format,
-            has_bias ? bias_.data() : nullptr};
+    read_weight(view, step.format,
+                std::span(matrix_).first(static_cast<std::size_t>(view.rows * view.columns)),
+                options_.engine);
+    step.weights = matrix_.data();
+    return step;
   }
 
   Result<bool> embed() {

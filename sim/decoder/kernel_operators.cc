@@ -53,7 +53,7 @@ class KernelOperators : public RowOperators {
 
   Result<bool> norm(const NormStep& step) override {
     const double epsilon =
-        setup_.shape.norm_epsilon * (setup_.plant == Plant::wrong_epsilon ? 1000 : 1);
+        setup_.plant == Plant::wrong_epsilon ? wrong_epsilon : setup_.shape.norm_epsilon;
     const NormProblem problem{.storage = setup_.formats.activations,
                               .rows = rows_.count * width(step.in) / step.width,
                               .columns = step.width,
@@ -105,14 +105,23 @@ class KernelOperators : public RowOperators {
     if (setup_.dispatch.arithmetic == DispatchArithmetic::exact) {
       return attend_exactly(plan, cache);
     }
-    std::vector<float> k = cache.cache->read(cache.layer, KvPart::key, plan.first_key, plan.keys);
-    std::vector<float> v = cache.cache->read(cache.layer, KvPart::value, plan.first_key, plan.keys);
-    plant_into_cache<float>(setup_, rows_, plan, k);
-    plant_into_cache<float>(setup_, rows_, plan, v);
-    if (!plan.leaks) return attend_queries(plan, 0, plan.queries, k, v);
+    Keys keys;
+    if (is_planted_into_cache(setup_, rows_)) {
+      planted_keys_ = cache.cache->read(cache.layer, KvPart::key, plan.first_key, plan.keys);
+      planted_values_ = cache.cache->read(cache.layer, KvPart::value, plan.first_key, plan.keys);
+      plant_into_cache<float>(setup_, rows_, plan, planted_keys_);
+      plant_into_cache<float>(setup_, rows_, plan, planted_values_);
+      keys = {planted_keys_.data(), planted_values_.data(), 0};
+    } else {
+      const std::int64_t first = plan.first_key * setup_.shape.head_dim;
+      keys = {cache.cache->numbers_of(cache.layer, KvPart::key) + first,
+              cache.cache->numbers_of(cache.layer, KvPart::value) + first,
+              cache.cache->capacity() * setup_.shape.head_dim};
+    }
+    if (!plan.leaks) return attend_queries(plan, 0, plan.queries, keys);
     // One query fewer over the same keys stands one position further.
-    Result<bool> done = attend_queries(plan, 0, plan.queries - 1, k, v);
-    return done ? attend_queries(plan, plan.queries - 1, 1, k, v) : done;
+    Result<bool> done = attend_queries(plan, 0, plan.queries - 1, keys);
+    return done ? attend_queries(plan, plan.queries - 1, 1, keys) : done;
   }
 
   Result<bool> multiply_gate() override {
@@ -155,6 +164,12 @@ class KernelOperators : public RowOperators {
   [[nodiscard]] bool exp_bounded() const override { return exp_bounded_; }
 
  private:
+  /// Keys and values of the heads, one K/V head after another.
+  struct Keys {
+    NumberPointer k;
+    NumberPointer v;
+    std::int64_t head_stride = 0;  ///< 0: as many as there are
+  };
   struct Run {
     std::int64_t first = 0;
     std::int64_t count = 0;
@@ -197,7 +212,8 @@ class KernelOperators : public RowOperators {
                           .x = x,
                           .x_stride = step.terms,
                           .w = step.weights,
-                          .w_stride = step.outputs,
+                          .w_stride = step.by_outputs ? step.terms : step.outputs,
+                          .w_by_outputs = step.by_outputs,
                           .bias = step.bias};
     if (!(problem.storage == output)) problem.output = output;
     return apply_linear(**kernel, problem, out, step.outputs, setup_.engine);
@@ -222,9 +238,9 @@ class KernelOperators : public RowOperators {
     return done;
   }
 
-  /// Queries first … of the plan, over keys and values [kv_heads][keys][head_dim].
+  /// Queries first … of the plan.
   Result<bool> attend_queries(const AttentionPlan& plan, std::int64_t first, std::int64_t count,
-                              std::span<const float> k, std::span<const float> v) {
+                              const Keys& keys) {
     const DecoderShape& shape = setup_.shape;
     const HeadLayout layout{rows_.count, shape.query_heads, shape.head_dim};
     std::vector<float> q =
@@ -243,8 +259,9 @@ class KernelOperators : public RowOperators {
     problem.storage = joint_format(operand, setup_.formats.kv);
     problem.scale = static_cast<float>(plan.scale);
     problem.q = q.data();
-    problem.k = k.data();
-    problem.v = v.data();
+    problem.k = keys.k;
+    problem.v = keys.v;
+    problem.kv_head_stride = keys.head_stride;
     problem.launch.batch = rows_.launch.batch;
     problem.launch.kv_lens = rows_.launch.kv_lens;
     for (const std::int64_t length : rows_.launch.kv_lens) {
@@ -286,6 +303,8 @@ class KernelOperators : public RowOperators {
   PassRows rows_;
   std::array<std::vector<float>, buffer_count> buffers_;
   std::vector<float> operands_;
+  std::vector<float> planted_keys_;
+  std::vector<float> planted_values_;
   bool exp_bounded_ = false;
 };
 

@@ -125,6 +125,16 @@ std::vector<double> KvCache::read_double(std::int64_t layer, KvPart part, std::i
   return read_numbers<double>(layer, part, first, count);
 }
 
+NumberPointer KvCache::numbers_of(std::int64_t layer, KvPart part) const {
+  const Numbers& all = numbers(layer, part);
+  if (const auto* codes = std::get_if<std::vector<std::uint16_t>>(&all)) {
+    return {format_ == softfloat::bfloat16 ? NumberCode::bfloat16 : NumberCode::binary16,
+            codes->data()};
+  }
+  const auto* floats = std::get_if<std::vector<float>>(&all);
+  return floats == nullptr ? NumberPointer() : NumberPointer(floats->data());
+}
+
 std::string KvCache::digest(std::int64_t layer, KvPart part, std::int64_t head,
                             std::int64_t position) const {
   return std::visit(

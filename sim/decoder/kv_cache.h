@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/engine/numbers.h"
 #include "softfloat/format.h"
 
 namespace kvsim {
@@ -43,6 +44,10 @@ class KvCache {
   /// the format. The rows must be held.
   void write(std::int64_t layer, KvPart part, std::int64_t first, std::span<const float> values);
   void write(std::int64_t layer, KvPart part, std::int64_t first, std::span<const double> values);
+
+  /// Row 0 of head 0 of one layer and part, as the engine reads it; the next head is
+  /// capacity() · head_dim() numbers further. Null in binary64. Valid until rows are added.
+  [[nodiscard]] NumberPointer numbers_of(std::int64_t layer, KvPart part) const;
 
   /// Rows first … first + count − 1 as [kv_heads][count][head_dim]; exact.
   [[nodiscard]] std::vector<float> read(std::int64_t layer, KvPart part, std::int64_t first,

@@ -52,7 +52,8 @@ Result<NamedKernels> find_kernels(const OperatorSetup& setup) {
                        .activation = *activation_row,
                        .residual = *residual_row};
   // Which channels form a pair is the model's, not the kernel's.
-  if (setup.shape.rope_interleaved) kernels.rope.pairs = RopePairs::interleaved;
+  kernels.rope.pairs =
+      setup.shape.rope_interleaved ? RopePairs::interleaved : RopePairs::half_split;
   if (setup.plant == Plant::rope_table_16_bit) {
     kernels.rope.frequency = kernels.rope.position = kernels.rope.angle = softfloat::binary16;
     kernels.rope.table = softfloat::binary16;

@@ -34,7 +34,7 @@ constexpr auto rows = std::to_array<PlantRow>({
     {Plant::scale_doubled, "scale-doubled", "scores of attention are twice as large", everywhere},
     {Plant::soft_cap_missing, "soft-cap-missing", "scores and logits are not capped",
      "models with soft caps"},
-    {Plant::wrong_epsilon, "wrong-epsilon", "norms add 1000 times their epsilon", everywhere},
+    {Plant::wrong_epsilon, "wrong-epsilon", "norms add 1 instead of their epsilon", everywhere},
 });
 
 constexpr auto names = [] {

@@ -15,6 +15,7 @@
 #include "sim/decoder/plants.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch.h"
+#include "sim/engine/numbers.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
 
@@ -45,13 +46,14 @@ struct NormStep {
   const float* weight = nullptr;
 };
 
-/// One linear layer, weights [terms][outputs].
+/// One linear layer.
 struct LinearStep {
   Buffer in = Buffer::normed;
   Buffer out = Buffer::query;
   std::int64_t terms = 0;
   std::int64_t outputs = 0;
-  const float* weights = nullptr;
+  NumberPointer weights;        ///< [terms][outputs], as floats or codes
+  bool by_outputs = false;      ///< weights are [outputs][terms] instead
   softfloat::Format format;     ///< of the weights
   const float* bias = nullptr;  ///< [outputs] or null
 };
@@ -69,6 +71,9 @@ struct CacheLayer {
   KvCache* cache = nullptr;
   std::int64_t layer = 0;
 };
+
+/// The epsilon that is planted: hundreds of times what norms are used to.
+inline constexpr double wrong_epsilon = 1;
 
 /// How a decoder computes.
 struct OperatorSetup {

@@ -128,27 +128,23 @@ void read_weight_rows(const WeightView& view, std::int64_t first, std::span<floa
   read_numbers(view, first * view.columns, static_cast<std::int64_t>(out.size()), out.data());
 }
 
-void read_transposed(const WeightView& view, const Format& format, std::span<float> out,
-                     const EngineOptions& options) {
-  constexpr std::int64_t tile = 64;
-  const std::int64_t outputs = view.rows;
-  const std::int64_t terms = view.columns;
+void read_weight(const WeightView& view, const Format& format, std::span<float> out,
+                 const EngineOptions& options) {
+  constexpr std::int64_t block = std::int64_t{1} << 16;
+  const std::int64_t count = view.rows * view.columns;
   const bool rounds = !(joint_format(format, view.format) == format);
-  parallel_for((outputs + tile - 1) / tile, options.threads, [&](std::int64_t i) {
-    const std::int64_t first = i * tile;
-    const std::int64_t count = std::min(tile, outputs - first);
-    std::vector<float> rows(static_cast<std::size_t>(count * terms));
-    read_numbers(view, first * terms, count * terms, rows.data());
-    if (rounds) static_cast<void>(round_values(format, rows, rows, options.level));
-    for (std::int64_t begin = 0; begin < terms; begin += tile) {
-      const std::int64_t end = std::min(begin + tile, terms);
-      for (std::int64_t k = begin; k < end; ++k) {
-        float* to = out.data() + k * outputs + first;
-        for (std::int64_t j = 0; j < count; ++j)
-          to[j] = rows[static_cast<std::size_t>(j * terms + k)];
-      }
-    }
+  parallel_for((count + block - 1) / block, options.threads, [&](std::int64_t i) {
+    const std::int64_t begin = i * block;
+    const std::span<float> part = out.subspan(
+        static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min(block, count - begin)));
+    read_numbers(view, begin, static_cast<std::int64_t>(part.size()), part.data());
+    if (rounds) static_cast<void>(round_values(format, part, part, options.level));
   });
+}
+
+bool is_aligned(const WeightView& view) {
+  const std::uintptr_t size = view.format == softfloat::binary32 ? 4 : 2;
+  return reinterpret_cast<std::uintptr_t>(view.data) % size == 0;
 }
 
 }  // namespace kvsim

@@ -64,8 +64,11 @@ struct DecoderWeights {
 /// Rows first, first + 1, … of a weight as numbers, exact; `out` holds whole rows.
 void read_weight_rows(const WeightView& view, std::int64_t first, std::span<float> out);
 
-/// The matrix [outputs][terms] as out[terms][outputs], rounded once to `format`.
-void read_transposed(const WeightView& view, const softfloat::Format& format, std::span<float> out,
-                     const EngineOptions& options);
+/// All numbers of the weight, rounded once to `format`.
+void read_weight(const WeightView& view, const softfloat::Format& format, std::span<float> out,
+                 const EngineOptions& options);
+
+/// Whether the engine can read the numbers where they stand (sim/engine/numbers.h).
+[[nodiscard]] bool is_aligned(const WeightView& view);
 
 }  // namespace kvsim

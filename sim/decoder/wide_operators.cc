@@ -37,6 +37,12 @@ double activate(GateActivation activation, double x) {
   return x * 0.5 * (1 + tanh_reference(inner).high);
 }
 
+double in_binary16(double x) {
+  auto number = static_cast<float>(x);
+  static_cast<void>(round_values(softfloat::binary16, {&number, 1}, {&number, 1}));
+  return static_cast<double>(number);
+}
+
 /// Every operator in binary64; nothing is rounded to another format.
 class WideOperators : public RowOperators {
  public:
@@ -58,7 +64,7 @@ class WideOperators : public RowOperators {
     std::vector<double>& out = all(step.out);
     const double one = setup_.shape.norm_weight_plus_one ? 1 : 0;
     const double epsilon =
-        setup_.shape.norm_epsilon * (setup_.plant == Plant::wrong_epsilon ? 1000 : 1);
+        setup_.plant == Plant::wrong_epsilon ? wrong_epsilon : setup_.shape.norm_epsilon;
     const auto rows = static_cast<std::int64_t>(in.size()) / step.width;
     for (std::int64_t i = 0; i < rows; ++i) {
       const double* x = in.data() + i * step.width;
@@ -82,11 +88,15 @@ class WideOperators : public RowOperators {
     const std::vector<std::int64_t> positions = planned_positions(setup_, rows_);
     const std::int64_t d = setup_.shape.head_dim;
     const bool interleaved = setup_.shape.rope_interleaved;
+    const auto half = [&](double x) {
+      return setup_.plant == Plant::rope_table_16_bit ? in_binary16(x) : x;
+    };
     for (std::size_t row = 0; row < positions.size(); ++row) {
       for (std::int64_t i = 0; i < d / 2; ++i) {
-        const double angle = static_cast<double>(positions[row]) * layer.exact_frequencies[at(i)];
-        const double cosine = elementary::cos_double(angle);
-        const double sine = elementary::sin_double(angle);
+        const double angle =
+            half(half(static_cast<double>(positions[row])) * half(layer.exact_frequencies[at(i)]));
+        const double cosine = half(elementary::cos_double(angle));
+        const double sine = half(elementary::sin_double(angle));
         const std::int64_t first = interleaved ? 2 * i : i;
         const std::int64_t second = interleaved ? 2 * i + 1 : i + d / 2;
         for (const Buffer buffer : {Buffer::query, Buffer::key}) {
@@ -173,7 +183,8 @@ class WideOperators : public RowOperators {
                        .columns = step.outputs,
                        .x = all(step.in).data() + first * step.terms,
                        .w = step.weights,
-                       .w_stride = step.outputs},
+                       .w_stride = step.by_outputs ? step.terms : step.outputs,
+                       .w_transposed = step.by_outputs},
                       out.data(), setup_.engine);
     if (step.bias == nullptr) return;
     for (std::int64_t i = 0; i < rows; ++i) {

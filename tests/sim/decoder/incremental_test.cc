@@ -115,8 +115,9 @@ TEST(IncrementalDecoder, EveryConstructorIsEqualWhereKernelsAreInvariant) {
   // Where kernels change with the number of rows, the same comparison finds it.
   for (const std::string_view dispatch : {"h100-fa3", "a100-fa2", "torch-cpu"}) {
     SCOPED_TRACE(dispatch);
-    EXPECT_NE(logits_of(model, arm(dispatch), constructors[0]),
-              logits_of(model, arm(dispatch), constructors[1]));
+    const softfloat::Format& storage = dispatch == "torch-cpu" ? binary32 : binary16;
+    EXPECT_NE(logits_of(model, arm(dispatch, storage), constructors[0]),
+              logits_of(model, arm(dispatch, storage), constructors[1]));
   }
 }
 
@@ -237,8 +238,8 @@ TEST(IncrementalDecoder, NeighboursChangeTheKernelsOnly) {
     return decoder.pass(cache, pass).value().logits;
   };
   const std::vector<std::int64_t> lengths{length, 500};
-  EXPECT_NE(last("h100-fa3", {.batch = 2, .kv_lens = lengths}), last("h100-fa3", {}));
-  EXPECT_NE(last("h100-fa3", {.batch = 1, .kv_lens = {}, .rows = 100}), last("h100-fa3", {}));
+  EXPECT_NE(last("fp32", {.batch = 2, .kv_lens = lengths}), last("fp32", {}));
+  EXPECT_NE(last("fp32", {.batch = 1, .kv_lens = {}, .rows = 100}), last("fp32", {}));
   EXPECT_EQ(last("batch-invariant", {.batch = 2, .kv_lens = lengths}), last("batch-invariant", {}));
 }
 
@@ -265,12 +266,20 @@ TEST(IncrementalDecoder, FormatsAreSetOneByOne) {
   std::vector<float> rounded(head.begin(), head.end());
   ASSERT_TRUE(round_values(bfloat16, rounded, rounded));
   EXPECT_EQ(std::vector<double>(rounded.begin(), rounded.end()), plain);
-  // Of the cache: eight bits are coarser than sixteen, and float32 changes nothing after bfloat16.
+  // Of the cache: eight bits are coarser than sixteen; a kernel must have the format.
   EXPECT_GT(largest_difference(with(model, "format.kv", "e4m3", "exact"),
                                logits_of(model, arm("exact"), constructors[3])),
             0.05);
-  EXPECT_EQ(with(model, "format.kv", "binary32", "exact"),
-            with(model, "format.kv", "default", "exact"));
+  DecoderArmOptions wide_cache = arm("h100-fa3");
+  ASSERT_TRUE(wide_cache.dispatch.set("format.kv", "binary32"));
+  IncrementalDecoder refused = decoder_of(model, wide_cache);
+  KvCache none = refused.new_cache();
+  DecoderPass pass;
+  const std::vector<std::int32_t> tokens = some_tokens(3);
+  pass.tokens = tokens;
+  EXPECT_THAT(refused.pass(none, pass).error().message,
+              testing::StartsWith("kernel h100-fa3 with binary32 storage"));
+  EXPECT_EQ(none.rows(), 0);
   // Weights are rounded once: a float32 file kept in bfloat16 is the file in bfloat16.
   EXPECT_EQ(logits_of(wide, arm("layercast"), constructors[3]),
             logits_of(model, arm("fp32"), constructors[3]));
