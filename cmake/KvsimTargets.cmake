@@ -40,6 +40,8 @@ endfunction()
 # makes a GoogleTest program and one ctest for each of its tests. Labels, and where they run:
 #   unit        everywhere
 #   slow, cli   the g++ build of ./check
+#   models      the same: tests of SmolLM2, which the fixture smollm2 fetches
+#   gemma       only ./check --gemma --accept-terms: tests of Gemma 3, fixture gemma3
 #   exhaustive  the same, alone on all cores
 #   long        only ./check --exhaustive, alone on all cores
 #   fuzz        the g++ build and the sanitizer build
@@ -48,7 +50,7 @@ function(kvsim_test)
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
-  set(allowed unit slow cli exhaustive long fuzz)
+  set(allowed unit slow cli models gemma exhaustive long fuzz)
   if(NOT arg_LABEL IN_LIST allowed)
     message(FATAL_ERROR "kvsim_test ${arg_NAME}: label ${arg_LABEL} is not one of ${allowed}")
   endif()

@@ -200,11 +200,30 @@ class Launchers(unittest.TestCase):
         self.assertNotIn("-DKVSIM_BUILD_TESTS", log)
 
     def test_check_refuses_what_it_does_not_know(self):
-        for arguments in (["--fast"], ["--quick", "--exhaustive"], ["x"]):
+        for arguments in (["--fast"], ["--quick", "--exhaustive"], ["x"], ["--gemma", "x"]):
             done = self.run_it(*arguments, program="check")
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(arguments[-1], done.stderr)
         self.assertEqual(self.log(), "")
+
+    def test_check_accepts_no_terms_by_itself(self):
+        done = self.run_it("--gemma", program="check")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("accepted with --accept-terms", done.stderr)
+        self.assertEqual(self.log(), "")
+
+    def test_the_private_python_fails_in_one_line(self):
+        cache = self.place / "cache"
+        script = "scripts/models/python"
+        python = self.place / "bin/python3"
+        python.write_text("#!/bin/sh\ncase $* in *ensurepip*) exit 0;; *) echo no; exit 1;; esac\n")
+        python.chmod(0o755)
+        done = self.run_it(str(cache), "-c", "", program=script)
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("install the package python3-venv", done.stderr)
+        self.assertEqual([path.name for path in cache.iterdir() if path.is_dir()], [])
 
     def test_an_unchanged_tree_answers_at_once(self):
         self.run_it()
