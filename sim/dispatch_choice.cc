@@ -7,17 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
 #include <utility>
 
 #include "sim/attention/kernel.h"
 #include "sim/devices.h"
-#include "sim/operators/activation.h"
-#include "sim/operators/norm.h"
-#include "sim/operators/residual.h"
-#include "sim/operators/rope.h"
-#include "sim/operators/softmax.h"
+#include "sim/dispatch_line.h"
 #include "sim/sum.h"
 #include "softfloat/formats.h"
 #include "softfloat/suggest.h"
@@ -34,7 +28,6 @@ struct DispatchChoice::OwnedKernel {
 
 namespace {
 
-constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_splits = 4096;
 constexpr std::int64_t most_multiprocessors = 65536;
 
@@ -45,71 +38,6 @@ Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}
 
 Error not_accepted(std::string_view line, std::string_view value, std::string_view accepted) {
   return usage(fmt::format("{}={}; accepted: {}", line, value.substr(0, 64), accepted));
-}
-
-/// A number of `least` or more that takes the whole text.
-std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t least,
-                                         std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (value < least || value > most) return std::nullopt;
-  return value;
-}
-
-/// A line that names one operator's kernel: where it stands, and which names its table has.
-struct OperatorLine {
-  std::string_view line;
-  std::string_view Dispatch::* kernel;
-  std::vector<std::string_view> (*names)();
-};
-
-template <class Row, class Accepts>
-std::vector<std::string_view> names_of(std::span<const Row> rows, const Accepts& accepts) {
-  std::vector<std::string_view> names;
-  names.reserve(rows.size());
-  for (const Row& row : rows) {
-    if (accepts(row)) names.push_back(row.name);
-  }
-  return names;
-}
-
-std::vector<std::string_view> rms_norms(bool plus_one) {
-  return names_of(norm_kernels(), [&](const NormKernel& row) {
-    return row.kind == NormKind::rms && (row.weight == WeightRule::plus_one) == plus_one;
-  });
-}
-
-std::vector<std::string_view> softmaxes(bool logarithm) {
-  return names_of(softmax_kernels(), [&](const SoftmaxKernel& row) {
-    return (row.result == SoftmaxResult::logarithm) == logarithm;
-  });
-}
-
-std::vector<std::string_view> activations(ActivationFunction function) {
-  return names_of(activation_kernels(),
-                  [&](const ActivationKernel& row) { return row.function == function; });
-}
-
-const std::array operator_lines{
-    OperatorLine{"norm", &Dispatch::norm, [] { return rms_norms(false); }},
-    OperatorLine{"norm.plus-one", &Dispatch::norm_plus_one, [] { return rms_norms(true); }},
-    OperatorLine{"softmax", &Dispatch::softmax, [] { return softmaxes(false); }},
-    OperatorLine{"log-softmax", &Dispatch::log_softmax, [] { return softmaxes(true); }},
-    OperatorLine{"rope", &Dispatch::rope,
-                 [] { return names_of(rope_kernels(), [](const RopeKernel&) { return true; }); }},
-    OperatorLine{"silu", &Dispatch::silu, [] { return activations(ActivationFunction::silu); }},
-    OperatorLine{"gelu", &Dispatch::gelu, [] { return activations(ActivationFunction::gelu); }},
-    OperatorLine{"gelu-tanh", &Dispatch::gelu_tanh,
-                 [] { return activations(ActivationFunction::gelu_tanh); }},
-    OperatorLine{
-        "residual", &Dispatch::residual,
-        [] { return names_of(residual_kernels(), [](const ResidualKernel&) { return true; }); }},
-};
-
-const OperatorLine* find_operator_line(std::string_view line) {
-  const auto* const found = std::ranges::find(operator_lines, line, &OperatorLine::line);
-  return found == operator_lines.end() ? nullptr : found;
 }
 
 /// How the names of kernels begin on the device of a dispatch: "h100", "torch-cpu".
@@ -158,55 +86,6 @@ Error unknown_kernel(std::string_view line, std::string_view value, std::string_
                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
-/// "linear", "linear.m1", "linear.m2-64", "linear.m65+".
-std::optional<SizeRange> linear_rows(std::string_view line) {
-  constexpr std::string_view any = "linear";
-  constexpr std::string_view some = "linear.m";
-  if (line == any) return SizeRange{1, unlimited};
-  if (!line.starts_with(some)) return std::nullopt;
-  const std::string_view text = line.substr(some.size());
-  const std::size_t dash = text.find('-');
-  if (dash != std::string_view::npos) {
-    const auto least = whole_number(text.substr(0, dash), 1, unlimited);
-    const auto most = whole_number(text.substr(dash + 1), 1, unlimited);
-    if (!least || !most || *most < *least) return std::nullopt;
-    return SizeRange{*least, *most};
-  }
-  const bool open = text.ends_with('+');
-  const auto least = whole_number(open ? text.substr(0, text.size() - 1) : text, 1, unlimited);
-  if (!least) return std::nullopt;
-  return SizeRange{*least, open ? unlimited : *least};
-}
-
-/// The choices with `changed` in the place of what they said about its rows.
-std::vector<LinearChoice> with_choice(std::span<const LinearChoice> choices,
-                                      const LinearChoice& changed) {
-  std::vector<LinearChoice> result;
-  result.reserve(choices.size() + 2);
-  const auto add = [&](LinearChoice choice, std::int64_t least, std::int64_t most) {
-    choice.rows = {least, most};
-    if (least <= most) result.push_back(choice);
-  };
-  bool placed = false;
-  for (const LinearChoice& choice : choices) {
-    const SizeRange& rows = choice.rows;
-    if (rows.most < changed.rows.least || rows.least > changed.rows.most) {
-      if (!placed && rows.least > changed.rows.most) {
-        result.push_back(changed);
-        placed = true;
-      }
-      result.push_back(choice);
-      continue;
-    }
-    add(choice, rows.least, std::min(rows.most, changed.rows.least - 1));
-    if (!placed) result.push_back(changed);
-    placed = true;
-    if (rows.most > changed.rows.most) add(choice, changed.rows.most + 1, rows.most);
-  }
-  if (!placed) result.push_back(changed);
-  return result;
-}
-
 }  // namespace
 
 DispatchChoice::DispatchChoice(const Dispatch& row) : row_(row) {}
@@ -233,7 +112,7 @@ Result<bool> DispatchChoice::set(std::string_view line, std::string_view value) 
   if (!is_line(line)) {
     std::vector<std::string_view> names{"dispatch",  "multiprocessors",   "linear",
                                         "linear.m1", "attention.prefill", "attention.decode"};
-    for (const OperatorLine& each : operator_lines) names.push_back(each.line);
+    for (const OperatorLine& each : operator_lines()) names.push_back(each.line);
     names.insert(names.end(), format_lines.begin(), format_lines.end());
     const std::string_view near = softfloat::nearest(line, names);
     return usage(fmt::format("line '{}' of a dispatch; accepted: {}{}", line.substr(0, 64),
@@ -286,9 +165,8 @@ Result<bool> DispatchChoice::set_attention(std::string_view line, std::string_vi
     found = resolve(attention_kernels(), row_, name);
   }
   if (found.empty()) {
-    return unknown_kernel(
-        line, value, "an attention kernel, or one with .splitN behind it",
-        names_of(attention_kernels(), [](const AttentionKernel&) { return true; }));
+    return unknown_kernel(line, value, "an attention kernel, or one with .splitN behind it",
+                          kernel_names(attention_kernels()));
   }
   const AttentionKernel& kernel = *find_attention_kernel(found);
   const bool can_split =
@@ -373,7 +251,7 @@ Result<bool> DispatchChoice::set_linear(std::string_view line, std::string_view 
   }
   if (changed.kernel.empty()) {
     return unknown_kernel(line, value, "a linear kernel, or one with .ORDER behind it",
-                          names_of(linear_kernels(), [](const LinearKernel&) { return true; }));
+                          kernel_names(linear_kernels()));
   }
   linear_ = std::make_shared<const std::vector<LinearChoice>>(with_choice(row_.linear, changed));
   row_.linear = *linear_;

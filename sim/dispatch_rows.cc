@@ -30,7 +30,8 @@ constexpr auto invariant_linear =
 
 constexpr auto llama_linear =
     std::to_array<LinearChoice>({{{1, unlimited}, "llama.cpp-cpu-linear"}});
-constexpr auto exact_linear = std::to_array<LinearChoice>({{{1, unlimited}, "control-linear-exact"}});
+constexpr auto exact_linear =
+    std::to_array<LinearChoice>({{{1, unlimited}, "control-linear-exact"}});
 
 constexpr std::string_view assumed_linear =
     "attention: the device's usual kernel; linear rows are CUTLASS-style and assumed, as is the "

@@ -20,18 +20,13 @@ using softfloat::binary16;
 using softfloat::binary32;
 using test::arm;
 using test::decoder_of;
+using test::live_passes;
+using test::logits_of;
 using test::run_passes;
 using test::some_tokens;
 using test::TinyModel;
 
-constexpr std::int64_t length = 24;
-
-std::vector<double> logits_of(const TinyModel& model, const DecoderArmOptions& options,
-                              const std::vector<std::int64_t>& lengths) {
-  IncrementalDecoder decoder = decoder_of(model, options);
-  KvCache cache = decoder.new_cache();
-  return run_passes(decoder, cache, some_tokens(length), lengths);
-}
+constexpr std::int64_t length = test::sequence_length;
 
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
@@ -92,110 +87,6 @@ TEST(IncrementalDecoder, KernelsAreAsFarFromThatAsTheirFormats) {
   }
 }
 
-// Cache constructors, by the lengths of their passes.
-const std::vector<std::vector<std::int64_t>> constructors{
-    std::vector<std::int64_t>(length, 1),  // all-token-wise
-    {length},                              // one-shot, and the last pass of off
-    {8, 8, 8},                             // chunked
-    {12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-};
-
-TEST(IncrementalDecoder, EveryConstructorIsEqualWhereKernelsAreInvariant) {
-  const TinyModel model(test::full_shape());
-  for (const std::string_view dispatch : {"batch-invariant", "exact", "exact-sums"}) {
-    for (const softfloat::Format& storage : {bfloat16, binary16, binary32}) {
-      if (dispatch == "batch-invariant" && storage == binary32) continue;  // FA3 has none
-      SCOPED_TRACE(dispatch);
-      const std::vector<double> live = logits_of(model, arm(dispatch, storage), constructors[3]);
-      for (const std::vector<std::int64_t>& lengths : constructors) {
-        EXPECT_EQ(logits_of(model, arm(dispatch, storage), lengths), live) << lengths.size();
-      }
-    }
-  }
-  // Where kernels change with the number of rows, the same comparison finds it.
-  for (const std::string_view dispatch : {"h100-fa3", "a100-fa2", "torch-cpu"}) {
-    SCOPED_TRACE(dispatch);
-    const softfloat::Format& storage = dispatch == "torch-cpu" ? binary32 : binary16;
-    EXPECT_NE(logits_of(model, arm(dispatch, storage), constructors[0]),
-              logits_of(model, arm(dispatch, storage), constructors[1]));
-  }
-}
-
-TEST(IncrementalDecoder, ReplicasThreadsAndRebuiltCachesAreEqual) {
-  const TinyModel model(test::full_shape());
-  const std::vector<std::int32_t> tokens = some_tokens(length);
-  DecoderArmOptions options = arm("h100-fa3");
-  IncrementalDecoder decoder = decoder_of(model, options);
-  KvCache cache = decoder.new_cache();
-  const std::vector<double> live = run_passes(decoder, cache, tokens, constructors[3]);
-  // Token-wise: the same passes again, from an empty cache, one token further each time.
-  for (const std::size_t steps : {std::size_t{5}, constructors[3].size()}) {
-    KvCache rebuilt = decoder.new_cache();
-    const std::vector<std::int64_t> lengths(
-        constructors[3].begin(), constructors[3].begin() + static_cast<std::ptrdiff_t>(steps));
-    const std::vector<double> again = run_passes(decoder, rebuilt, tokens, lengths);
-    EXPECT_TRUE(std::equal(again.begin(), again.end(), live.begin()));
-    EXPECT_EQ(rebuilt.digest(2, KvPart::value, 1, 11), cache.digest(2, KvPart::value, 1, 11));
-  }
-  for (const int threads : {2, 7}) {
-    options.engine.threads = threads;
-    EXPECT_EQ(logits_of(model, options, constructors[3]), live) << threads;
-  }
-  options.engine = {.threads = 1, .level = SimdLevel::scalar};
-  EXPECT_EQ(logits_of(model, options, constructors[3]), live);
-}
-
-TEST(IncrementalDecoder, ASavedCacheGoesOnAsIfNothingHadHappened) {
-  const TinyModel model(test::tiny_shape());
-  const std::vector<std::int32_t> tokens = some_tokens(length);
-  IncrementalDecoder decoder = decoder_of(model, arm("h100-fa3"));
-  KvCache cache = decoder.new_cache();
-  run_passes(decoder, cache, tokens, {12});
-  const KvCache saved = cache;
-  const auto next = [&](KvCache& at, std::int32_t token) {
-    const std::vector<std::int32_t> one{token};
-    DecoderPass pass;
-    pass.tokens = one;
-    pass.first_row = 12;
-    return decoder.pass(at, pass).value().logits;
-  };
-  const std::vector<double> first = next(cache, 3);
-  EXPECT_NE(next(cache, 4), first);  // row 12 is forgotten and made anew
-  KvCache restored = saved;
-  EXPECT_EQ(restored.rows(), 12);
-  EXPECT_EQ(next(restored, 3), first);
-  EXPECT_EQ(restored.rows(), 13);
-}
-
-TEST(IncrementalDecoder, GroupedHeadsAreRepeatedHeads) {
-  const TinyModel grouped(test::tiny_shape());
-  DecoderShape shape = test::tiny_shape();
-  shape.kv_heads = shape.query_heads;
-  TinyModel repeated(shape);
-  std::vector<std::int64_t> rows;
-  for (std::int64_t head = 0; head < shape.query_heads; ++head) {
-    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
-      rows.push_back(head / 2 * shape.head_dim + i);
-    }
-  }
-  const DecoderWeights& from = grouped.weights();
-  repeated.weights() = from;
-  for (std::size_t i = 0; i < from.layers.size(); ++i) {
-    repeated.weights().layers[i].key = repeated.with_rows(from.layers[i].key, rows);
-    repeated.weights().layers[i].value = repeated.with_rows(from.layers[i].value, rows);
-  }
-  for (const std::string_view dispatch : {"exact", "batch-invariant", "torch-cpu", "binary64"}) {
-    SCOPED_TRACE(dispatch);
-    EXPECT_EQ(logits_of(grouped, arm(dispatch), constructors[3]),
-              logits_of(repeated, arm(dispatch), constructors[3]));
-  }
-  // The wrong group is seen.
-  std::ranges::rotate(rows, rows.begin() + shape.head_dim);
-  repeated.weights().layers[0].key = repeated.with_rows(from.layers[0].key, rows);
-  EXPECT_NE(logits_of(grouped, arm("exact"), constructors[3]),
-            logits_of(repeated, arm("exact"), constructors[3]));
-}
-
 TEST(IncrementalDecoder, PaddingOnTheLeftChangesNothingButTheLaunch) {
   const TinyModel model(test::full_shape());
   const std::vector<std::int32_t> tokens = some_tokens(10);
@@ -250,9 +141,9 @@ TEST(IncrementalDecoder, FormatsAreSetOneByOne) {
                         std::string_view dispatch = "h100-fa3") {
     DecoderArmOptions options = arm(dispatch);
     EXPECT_TRUE(options.dispatch.set(line, value));
-    return logits_of(m, options, constructors[3]);
+    return logits_of(m, options, live_passes);
   };
-  const std::vector<double> plain = logits_of(model, arm("h100-fa3"), constructors[3]);
+  const std::vector<double> plain = logits_of(model, arm("h100-fa3"), live_passes);
   const auto in_bfloat16 = [](const std::vector<double>& logits) {
     std::vector<float> rounded(logits.begin(), logits.end());
     EXPECT_TRUE(round_values(bfloat16, rounded, rounded));
@@ -268,7 +159,7 @@ TEST(IncrementalDecoder, FormatsAreSetOneByOne) {
   EXPECT_EQ(std::vector<double>(rounded.begin(), rounded.end()), plain);
   // Of the cache: eight bits are coarser than sixteen; a kernel must have the format.
   EXPECT_GT(largest_difference(with(model, "format.kv", "e4m3", "exact"),
-                               logits_of(model, arm("exact"), constructors[3])),
+                               logits_of(model, arm("exact"), live_passes)),
             0.05);
   DecoderArmOptions wide_cache = arm("h100-fa3");
   ASSERT_TRUE(wide_cache.dispatch.set("format.kv", "binary32"));
@@ -281,14 +172,13 @@ TEST(IncrementalDecoder, FormatsAreSetOneByOne) {
               testing::StartsWith("kernel h100-fa3 with binary32 storage"));
   EXPECT_EQ(none.rows(), 0);
   // Weights are rounded once: a float32 file kept in bfloat16 is the file in bfloat16.
-  EXPECT_EQ(logits_of(wide, arm("layercast"), constructors[3]),
-            logits_of(model, arm("fp32"), constructors[3]));
-  EXPECT_NE(logits_of(wide, arm("fp32"), constructors[3]),
-            logits_of(model, arm("fp32"), constructors[3]));
+  EXPECT_EQ(logits_of(wide, arm("layercast"), live_passes),
+            logits_of(model, arm("fp32"), live_passes));
+  EXPECT_NE(logits_of(wide, arm("fp32"), live_passes), logits_of(model, arm("fp32"), live_passes));
   EXPECT_NE(with(model, "format.operands", "e4m3", "exact"),
             with(model, "format.operands", "default", "exact"));
   EXPECT_LT(largest_difference(with(model, "format.activations", "binary32", "exact"),
-                               logits_of(model, arm("exact", binary32), constructors[3])),
+                               logits_of(model, arm("exact", binary32), live_passes)),
             1e-30);
 }
 

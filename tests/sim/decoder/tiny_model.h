@@ -195,4 +195,16 @@ inline std::vector<double> run_passes(IncrementalDecoder& decoder, KvCache& cach
   return logits;
 }
 
+inline constexpr std::int64_t sequence_length = 24;
+
+/// The passes of `live`: 12 tokens of a prompt at once, then one by one.
+inline const std::vector<std::int64_t> live_passes{12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+inline std::vector<double> logits_of(const TinyModel& model, const DecoderArmOptions& options,
+                                     const std::vector<std::int64_t>& lengths) {
+  IncrementalDecoder decoder = decoder_of(model, options);
+  KvCache cache = decoder.new_cache();
+  return run_passes(decoder, cache, some_tokens(sequence_length), lengths);
+}
+
 }  // namespace kvsim::test

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "sim/decoder/pass_check.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace kvsim::decoder {
+namespace {
+
+Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
+
+Result<bool> check_tokens(const DecoderShape& shape, std::span<const std::int32_t> tokens) {
+  if (tokens.empty()) return usage("a pass without tokens; accepted: one or more");
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || token >= shape.vocabulary) {
+      return usage(fmt::format("token {}; accepted: 0 to {}", token, shape.vocabulary - 1));
+    }
+  }
+  return true;
+}
+
+Result<bool> check_launch(const DecoderPass& pass) {
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  const DecoderLaunch& launch = pass.launch;
+  if (launch.batch < 1 || launch.batch > most) {
+    return usage(fmt::format("a batch of {}; accepted: 1 to {}", launch.batch, most));
+  }
+  if (launch.rows != 0 && (launch.rows < rows || launch.rows > most)) {
+    return usage(
+        fmt::format("a launch of {} rows; accepted: 0, or {} to {}", launch.rows, rows, most));
+  }
+  return true;
+}
+
+Result<bool> check_rows(const KvCache& cache, const DecoderPass& pass) {
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  if (pass.first_row < 0 || pass.first_row > cache.rows()) {
+    return usage(fmt::format("a pass from row {} on; accepted: 0 to {}, the rows of the cache",
+                             pass.first_row, cache.rows()));
+  }
+  if (!pass.positions.empty() && static_cast<std::int64_t>(pass.positions.size()) != rows) {
+    return usage(fmt::format("{} positions of {} tokens; accepted: one for each, or none",
+                             pass.positions.size(), rows));
+  }
+  constexpr std::int64_t last_position = std::int64_t{1} << 24;
+  for (const std::int64_t position : pass.positions) {
+    if (position < 0 || position >= last_position) {
+      return usage(fmt::format("position {}; accepted: 0 to {}", position, last_position - 1));
+    }
+  }
+  if (pass.padding < 0 || pass.padding >= pass.first_row + rows) {
+    return usage(fmt::format("padding of {} rows; accepted: 0 to {}", pass.padding,
+                             pass.first_row + rows - 1));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<bool> check_pass(const DecoderShape& shape, const KvCache& cache, const DecoderPass& pass) {
+  Result<bool> done = check_tokens(shape, pass.tokens);
+  if (done) done = check_rows(cache, pass);
+  if (done) done = check_launch(pass);
+  return done;
+}
+
+}  // namespace kvsim::decoder
