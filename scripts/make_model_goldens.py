@@ -6,7 +6,8 @@
 
 Twenty questions of GSM8K's test part, cut to 24 tokens, then four tokens chosen greedily: for each
 step the token and its margin, for the first and the last step the 20 largest logits. Needs torch
-2.11 and transformers 5.24 (make_decoder_fixtures.py says how to get them):
+2.11 and transformers 5.24 (make_decoder_fixtures.py says how to get them), for Gemma also
+sentencepiece and protobuf:
 
   VENV/bin/python scripts/make_model_goldens.py smollm2-135m \\
     ~/.cache/kvsim/models/smollm2-135m GSM8K/test.jsonl

@@ -56,7 +56,7 @@ TEST_P(ModelGolden, Float32IsThatOfTransformers) {
   if (!folder) GTEST_SKIP() << GetParam() << " has not been fetched";
   std::string path = KVSIM_SOURCE_DIR "/tests/golden/models/";
   std::ifstream file(path.append(GetParam()).append(".json"));
-  if (!file) GTEST_SKIP() << GetParam() << " has no golden";
+  ASSERT_TRUE(file) << path;
   const nlohmann::json golden = nlohmann::json::parse(file);
   const auto checkpoint = load_checkpoint(*folder);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
