@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/engine/dot_kernel.h"
 #include "sim/engine/lane_plan.h"
 #include "sim/engine/panel.h"
 #include "sim/engine/program.h"
@@ -217,6 +218,34 @@ class RowSums {
   std::vector<std::int64_t> b_rows_;  ///< as RowKernelArguments has them; empty: b is used in place
 };
 
+/// Columns whose numbers lie side by side, in an order whose lanes are terms.
+void sum_columns_by_terms(const MatrixProblem& problem, Product product, float* out,
+                          std::int64_t out_stride, const EngineOptions& options) {
+  // Of several rows, as many as stay in the cache for the next one.
+  const std::int64_t columns_at_once =
+      problem.rows == 1 ? (problem.columns + options.threads - 1) / options.threads : 64;
+  const std::int64_t shares = (problem.columns + columns_at_once - 1) / columns_at_once;
+  parallel_for(shares, options.threads, [&](std::int64_t share) {
+    const std::int64_t j = share * columns_at_once;
+    const std::int64_t count = std::min(columns_at_once, problem.columns - j);
+    for (std::int64_t i = 0; i < problem.rows; ++i) {
+      float* const results = out + i * out_stride + j;
+      engine::sum_dots({.width = problem.order.items[0].size,
+                        .fused = product == Product::fused,
+                        .a = problem.a + i * problem.a_stride,
+                        .b = problem.b + j * problem.b_stride,
+                        .b_stride = problem.b_stride,
+                        .terms = problem.terms,
+                        .columns = count,
+                        .out = results},
+                       options.level);
+      for (float& x : std::span(results, static_cast<std::size_t>(count))) {
+        if (std::isnan(x)) x = engine::canonical_nan;
+      }
+    }
+  });
+}
+
 /// Columns of b as floats: what codes and columns that lie side by side become, panel by panel.
 void sum_panels(const MatrixProblem& problem, float* out, std::int64_t out_stride,
                 const EngineOptions& options) {
@@ -259,7 +288,14 @@ Result<bool> sum_matrix(const MatrixProblem& problem, float* out, std::int64_t o
   const Result<bool> possible = sum_columns(probe, {}, {}, options);
   if (!possible) return possible.error();
   if (problem.terms > 0 && (problem.b_transposed || problem.b.floats() == nullptr)) {
-    if (problem.columns > 0) sum_panels(problem, out, out_stride, options);
+    const engine::LanePlan plan =
+        engine::plan_lanes(problem.product, problem.input, problem.accumulator, false);
+    if (problem.columns == 0) return true;
+    if (problem.b_transposed && engine::takes_dots(problem.order, plan, problem.terms)) {
+      sum_columns_by_terms(problem, plan.product, out, out_stride, options);
+    } else {
+      sum_panels(problem, out, out_stride, options);
+    }
     return true;
   }
   if (problem.terms > 0) {

@@ -180,6 +180,10 @@ TEST(MatrixOrders, OfSingleTermsEqualSumProducts) {
       {.order = "split(3,partials=bf16,running=bf16)/lanes(8,1)", .input = bfloat16},
       {.order = "sequential", .input = binary16, .accumulator = binary16},
       {.order = "reverse/halving", .input = binary16, .accumulator = softfloat::bfloat16},
+      {.order = "lanes(32,1,join=butterfly)", .product = Product::fused, .input = bfloat16},
+      {.order = "lanes(32,1,join=halving)", .product = Product::rounded, .input = binary32},
+      {.order = "lanes(64,1,join=butterfly)", .product = Product::fused, .input = binary16},
+      {.order = "lanes(64,1,join=butterfly,tail=scalar)", .product = Product::fused},
   };
   for (const OrderCase& each : cases) {
     for (const auto& [rows, terms, columns] :

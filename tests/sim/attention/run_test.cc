@@ -90,7 +90,7 @@ TEST(RunAttention, RefusesWhatCannotBe) {
   EXPECT_EQ(error_of("control-attention", bad), "head_dim 0: must be 1 or more");
   bad = good;
   bad.kv_head_stride = 39;
-  EXPECT_EQ(error_of("float32", bad),
+  EXPECT_EQ(error_of("control-attention", bad),
             "kv_head_stride 39: must be 0 or at least kv_len × head_dim, 40");
   bad = good;
   bad.mask.window = -1;
