@@ -24,7 +24,7 @@ using decoder::NamedKernels;
 class Explanation {
  public:
   Explanation(const DecoderShape& shape, const DispatchChoice& dispatch,
-              const DecoderFormats& formats, const ExplainedPass& pass)
+              const DecoderFormats& formats, const PassSizes& pass)
       : shape_(shape), dispatch_(dispatch.dispatch()), formats_(formats), pass_(pass) {
     setup_ = {.shape = shape_, .formats = formats_, .dispatch = dispatch_};
     rows_ = {.first = pass.cached,
@@ -34,7 +34,7 @@ class Explanation {
              .launch = pass.launch};
   }
 
-  Result<std::vector<ExplainedOperator>> list() {
+  Result<std::vector<OperatorChoice>> list() {
     if (dispatch_.arithmetic != DispatchArithmetic::kernels) {
       operators_.push_back({"every operator", "dispatch", "", std::string(dispatch_.name),
                             std::string(dispatch_.description)});
@@ -194,18 +194,18 @@ class Explanation {
   const DecoderShape& shape_;
   const Dispatch& dispatch_;
   DecoderFormats formats_;
-  ExplainedPass pass_;
+  PassSizes pass_;
   decoder::OperatorSetup setup_;
   decoder::PassRows rows_;
-  std::vector<ExplainedOperator> operators_;
+  std::vector<OperatorChoice> operators_;
 };
 
 }  // namespace
 
-Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
-                                                    const DispatchChoice& dispatch,
-                                                    const softfloat::Format& storage,
-                                                    const ExplainedPass& pass) {
+Result<std::vector<OperatorChoice>> operator_choices(const DecoderShape& shape,
+                                                     const DispatchChoice& dispatch,
+                                                     const softfloat::Format& storage,
+                                                     const PassSizes& pass) {
   const Result<bool> check = check_shape(shape);
   if (!check) return check.error();
   constexpr std::int64_t most = std::int64_t{1} << 20;
@@ -222,18 +222,18 @@ Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
   return Explanation(shape, dispatch, *formats, pass).list();
 }
 
-std::vector<ExplainedPair> explain_pair(const std::vector<ExplainedOperator>& first,
-                                        const std::vector<ExplainedOperator>& second) {
-  std::vector<ExplainedPair> pairs;
+std::vector<OperatorPair> operator_pairs(const std::vector<OperatorChoice>& first,
+                                         const std::vector<OperatorChoice>& second) {
+  std::vector<OperatorPair> pairs;
   pairs.reserve(std::max(first.size(), second.size()));
   // Where one names kernels and the other does not, the lists have no operator in common.
   const bool same_lists = first.size() == second.size();
   for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i) {
-    const auto at = [&](const std::vector<ExplainedOperator>& list) {
+    const auto at = [&](const std::vector<OperatorChoice>& list) {
       if (same_lists || i < list.size()) return list[i];
-      return list.size() == 1 ? list.front() : ExplainedOperator{};
+      return list.size() == 1 ? list.front() : OperatorChoice{};
     };
-    ExplainedPair pair{at(first), at(second), false};
+    OperatorPair pair{at(first), at(second), false};
     pair.differs =
         pair.first.kernel != pair.second.kernel || pair.first.detail != pair.second.detail;
     pairs.push_back(std::move(pair));

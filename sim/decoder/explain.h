@@ -16,18 +16,18 @@
 namespace kvsim {
 
 /// One operator of a pass.
-struct ExplainedOperator {
+struct OperatorChoice {
   std::string operation;  ///< "query", "attention (window 512)"
   std::string line;       ///< of the dispatch, as DispatchChoice::set() takes it: "linear.m1"
   std::string shape;      ///< "1 × 576 × 1536": rows, terms, outputs
   std::string kernel;     ///< "h100-splitk"
   std::string detail;     ///< order of the sums, splits and blocks, formats; may be empty
 
-  friend bool operator==(const ExplainedOperator&, const ExplainedOperator&) = default;
+  friend bool operator==(const OperatorChoice&, const OperatorChoice&) = default;
 };
 
 /// What is explained: `rows` rows behind `cached` ones.
-struct ExplainedPass {
+struct PassSizes {
   std::int64_t cached = 0;
   std::int64_t rows = 1;
   DecoderLaunch launch = {};
@@ -36,20 +36,20 @@ struct ExplainedPass {
 /// The operators of one pass in the order in which they run, those of a layer once; layers with a
 /// window and layers without one are told apart at attention. The head computes one row. Errors
 /// (usage): a kernel that cannot do the pass, sizes that cannot be.
-[[nodiscard]] Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
-                                                                  const DispatchChoice& dispatch,
-                                                                  const softfloat::Format& storage,
-                                                                  const ExplainedPass& pass);
+[[nodiscard]] Result<std::vector<OperatorChoice>> operator_choices(const DecoderShape& shape,
+                                                                   const DispatchChoice& dispatch,
+                                                                   const softfloat::Format& storage,
+                                                                   const PassSizes& pass);
 
 /// The same operator of two passes or arms.
-struct ExplainedPair {
-  ExplainedOperator first;
-  ExplainedOperator second;
+struct OperatorPair {
+  OperatorChoice first;
+  OperatorChoice second;
   bool differs = false;  ///< in kernel or detail
 };
 
 /// Side by side, operator by operator; both are of one model.
-[[nodiscard]] std::vector<ExplainedPair> explain_pair(const std::vector<ExplainedOperator>& first,
-                                                      const std::vector<ExplainedOperator>& second);
+[[nodiscard]] std::vector<OperatorPair> operator_pairs(const std::vector<OperatorChoice>& first,
+                                                       const std::vector<OperatorChoice>& second);
 
 }  // namespace kvsim

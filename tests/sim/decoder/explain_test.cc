@@ -15,16 +15,15 @@ namespace {
 
 using softfloat::bfloat16;
 
-std::vector<ExplainedOperator> explained(const DecoderShape& shape, const DispatchChoice& dispatch,
-                                         const ExplainedPass& pass) {
-  const auto list = explain_pass(shape, dispatch, bfloat16, pass);
+std::vector<OperatorChoice> explained(const DecoderShape& shape, const DispatchChoice& dispatch,
+                                      const PassSizes& pass) {
+  const auto list = operator_choices(shape, dispatch, bfloat16, pass);
   EXPECT_TRUE(list) << list.error().message;
-  return list ? *list : std::vector<ExplainedOperator>{};
+  return list ? *list : std::vector<OperatorChoice>{};
 }
 
-const ExplainedOperator& named(const std::vector<ExplainedOperator>& list,
-                               std::string_view operation) {
-  const auto found = std::ranges::find(list, operation, &ExplainedOperator::operation);
+const OperatorChoice& named(const std::vector<OperatorChoice>& list, std::string_view operation) {
+  const auto found = std::ranges::find(list, operation, &OperatorChoice::operation);
   EXPECT_NE(found, list.end()) << operation;
   return found == list.end() ? list.front() : *found;
 }
@@ -78,7 +77,7 @@ TEST(Explain, WindowsAndNormsOfTheShapeAreListed) {
 // Changing the line that an operator names changes this operator, and only those of the same line.
 TEST(Explain, MarksWhatDiffers) {
   const DispatchChoice h100 = DispatchChoice::named("h100-fa3").value();
-  const ExplainedPass pass{.cached = 50, .rows = 1};
+  const PassSizes pass{.cached = 50, .rows = 1};
   const auto before = explained(test::full_shape(), h100, pass);
   for (const auto& [line, value] : {std::pair{"linear.m1", "gemv.lanes(32,4)"},
                                     {"attention.decode", "fa2.split8"},
@@ -86,24 +85,24 @@ TEST(Explain, MarksWhatDiffers) {
                                     {"gelu-tanh", "control-gelu-tanh"}}) {
     DispatchChoice changed = h100;
     ASSERT_TRUE(changed.set(line, value));
-    const auto pairs = explain_pair(before, explained(test::full_shape(), changed, pass));
+    const auto pairs = operator_pairs(before, explained(test::full_shape(), changed, pass));
     EXPECT_EQ(pairs.size(), before.size());
-    for (const ExplainedPair& pair : pairs) {
+    for (const OperatorPair& pair : pairs) {
       EXPECT_EQ(pair.first.operation, pair.second.operation);
       EXPECT_EQ(pair.differs, pair.first.line == line) << pair.first.operation << " " << line;
     }
   }
   const auto wide = explained(test::full_shape(), DispatchChoice::named("binary64").value(), pass);
   ASSERT_EQ(wide.size(), 1U);
-  const auto pairs = explain_pair(before, wide);
+  const auto pairs = operator_pairs(before, wide);
   EXPECT_EQ(pairs.size(), before.size());
-  EXPECT_TRUE(std::ranges::all_of(pairs, &ExplainedPair::differs));
+  EXPECT_TRUE(std::ranges::all_of(pairs, &OperatorPair::differs));
 }
 
 TEST(Explain, RefusesWhatCannotRun) {
   const DispatchChoice h100 = DispatchChoice::named("h100-fa3").value();
-  EXPECT_FALSE(explain_pass(test::tiny_shape(), h100, bfloat16, {.cached = 0, .rows = 0}));
-  EXPECT_FALSE(explain_pass(test::tiny_shape(), h100, softfloat::e5m2, {}));
+  EXPECT_FALSE(operator_choices(test::tiny_shape(), h100, bfloat16, {.cached = 0, .rows = 0}));
+  EXPECT_FALSE(operator_choices(test::tiny_shape(), h100, softfloat::e5m2, {}));
 }
 
 }  // namespace
