@@ -60,7 +60,8 @@ TEST_P(ModelGolden, Float32IsThatOfTransformers) {
   const nlohmann::json golden = nlohmann::json::parse(file);
   const auto checkpoint = load_checkpoint(*folder);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  ASSERT_EQ(checkpoint->identity(), golden.at("identity")) << "another import than the golden's";
+  ASSERT_EQ(checkpoint->identity(), golden.at("identity").get<std::string>())
+      << "another import than the golden's";
 
   const DecoderShape shape = decoder_shape(checkpoint->config()).value();
   DecoderArmOptions options{
