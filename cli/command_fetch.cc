@@ -68,9 +68,8 @@ Answer list(const ModelPlaces& places) {
 Result<Answer> found(const FetchRow& row, const std::string& folder) {
   const Result<Checkpoint> checkpoint = load_checkpoint(folder);
   if (!checkpoint) {
-    return Error{ErrorKind::file,
-                 fmt::format("{}; accepted: a whole model: remove the folder and fetch it again",
-                             checkpoint.error().message)};
+    return Error{ErrorKind::file, fmt::format("{}; to fetch {} again, remove its folder",
+                                              checkpoint.error().message, row.name)};
   }
   const std::string identity = checkpoint->identity();
   Answer answer;

@@ -36,7 +36,7 @@ function(kvsim_library)
   endif()
 endfunction()
 
-# kvsim_test(NAME … SOURCES … LINKS … [LABEL unit] [TIMEOUT seconds] [SERIAL])
+# kvsim_test(NAME … SOURCES … LINKS … [LABEL unit] [TIMEOUT seconds] [SERIAL] [NEEDS fixture])
 # makes a GoogleTest program and one ctest for each of its tests. Labels, and where they run:
 #   unit        everywhere
 #   slow, cli   the g++ build of ./check
@@ -46,7 +46,8 @@ endfunction()
 #   long        only ./check --exhaustive, alone on all cores
 #   fuzz        the g++ build and the sanitizer build
 function(kvsim_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL" "NAME;LABEL;TIMEOUT" "SOURCES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL" "NAME;LABEL;TIMEOUT;NEEDS"
+    "SOURCES;LINKS")
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -57,6 +58,9 @@ function(kvsim_test)
   # A sanitizer build runs only these; what it does not run it does not compile.
   if(KVSIM_SANITIZE AND NOT arg_LABEL MATCHES "^(unit|fuzz)$")
     return()
+  endif()
+  if(arg_LABEL MATCHES "^(models|gemma)$" AND NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    return()  # as tests/cli, which makes the fixtures
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
@@ -70,7 +74,8 @@ function(kvsim_test)
   target_compile_definitions(${arg_NAME} PRIVATE KVSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE kvsim_flags ${arg_LINKS} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${serial})
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${serial}
+      FIXTURES_REQUIRED "${arg_NEEDS}")
 endfunction()
 
 # kvsim_fuzz_target(NAME order SOURCE order.cc LINKS … CORPUS folder) The source defines
