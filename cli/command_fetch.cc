@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cli/model_places.h"
 #include "cli/models/fetch.h"
 #include "cli/models/imported_report.h"
+#include "cli/models/model_folder.h"
 #include "cli/models/private_python.h"
 #include "cli/printable.h"
 #include "cli/progress.h"
@@ -165,21 +167,21 @@ Result<Answer> fetch(const FetchRow& row, const ModelPlaces& places, const Parse
   const Result<GgufFile> file = GgufFile::open(*gguf, Dtype::bf16);
   if (!file) return file.error();
   if (const Result<bool> made = make_models_folder(places); !made) return made.error();
-  Result<FolderWriter> folder = FolderWriter::make(target);
-  if (!folder) return folder.error();
-  const UnfinishedFolder unfinished(folder->partial());
+  Result<std::unique_ptr<ModelFolder>> made_folder = ModelFolder::make(target);
+  if (!made_folder) return made_folder.error();
+  FolderWriter& folder = (*made_folder)->writer();
   const auto imported = [&](double share) { progress.show(downloads + (1 - downloads) * share); };
-  const Result<ImportedModel> model = import_into(*file, *python, imported, *folder);
+  const Result<ImportedModel> model = import_into(*file, *python, imported, folder);
   if (!model) return model.error();
   if (!terms.empty()) {
-    if (const auto written = folder->write_file("TERMS.txt", terms); !written) {
+    if (const auto written = folder.write_file("TERMS.txt", terms); !written) {
       return written.error();
     }
   }
-  if (const auto written = folder->write_file("source.json", source_note(row)); !written) {
+  if (const auto written = folder.write_file("source.json", source_note(row)); !written) {
     return written.error();
   }
-  if (const Result<bool> done = folder->finish(); !done) return done.error();
+  if (const Result<bool> done = folder.finish(); !done) return done.error();
   packages->clean();
   Answer answer;
   answer.report = imported_report(*file, *model, target);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/model_places.h"
 #include "cli/models/imported_report.h"
+#include "cli/models/model_folder.h"
 #include "cli/models/private_python.h"
 #include "cli/printable.h"
 #include "cli/progress.h"
@@ -61,16 +63,16 @@ Result<Answer> run_import(const ParsedOptions& options) {
     return unknown_word("--dtype", dtype_name, std::array<std::string_view, 2>{"bf16", "f32"});
   const Result<GgufFile> file = GgufFile::open(options.positionals().front(), *dtype);
   if (!file) return file.error();
-  Result<FolderWriter> folder = FolderWriter::make(*out);
-  if (!folder) return folder.error();
-  const UnfinishedFolder unfinished(folder->partial());
+  Result<std::unique_ptr<ModelFolder>> made_folder = ModelFolder::make(*out);
+  if (!made_folder) return made_folder.error();
+  FolderWriter& folder = (*made_folder)->writer();
   const Result<PrivatePython> python = PrivatePython::make(model_places().cache, notes(options));
   if (!python) return python.error();
   Progress progress("import", options);
   const Result<ImportedModel> model =
-      import_into(*file, *python, [&](double share) { progress.show(share); }, *folder);
+      import_into(*file, *python, [&](double share) { progress.show(share); }, folder);
   if (!model) return model.error();
-  if (const Result<bool> done = folder->finish(); !done) return done.error();
+  if (const Result<bool> done = folder.finish(); !done) return done.error();
   Answer answer;
   answer.report = imported_report(*file, *model, *out);
   answer.report.command = "import";

@@ -136,6 +136,16 @@ UnfinishedFolder::UnfinishedFolder(std::string_view folder) {
 
 UnfinishedFolder::~UnfinishedFolder() { has_unfinished_folder = 0; }
 
+SignalsWait::SignalsWait() {
+  sigset_t both = {};
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGINT);
+  ::sigaddset(&both, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &both, &before_);
+}
+
+SignalsWait::~SignalsWait() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
 Result<std::monostate> write_output_file(const std::string& path, std::string_view text) {
   struct stat status = {};
   const bool exists = ::stat(path.c_str(), &status) == 0;

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,6 +28,18 @@ class UnfinishedFolder {
   UnfinishedFolder(const UnfinishedFolder&) = delete;
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
   ~UnfinishedFolder();
+};
+
+/// While it lives, Ctrl-C and SIGTERM wait: for a step that a handler must not find half done.
+class SignalsWait {
+ public:
+  SignalsWait();
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+  ~SignalsWait();
+
+ private:
+  sigset_t before_{};
 };
 
 /// Writes `text` to a temporary file beside `path`, then renames it: the file is whole or
