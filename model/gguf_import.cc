@@ -145,8 +145,9 @@ std::string GgufFile::encodings() const {
   std::map<std::string_view, std::size_t> counts;
   for (const GgufTensor& tensor : tensors_) ++counts[tensor.encoding];
   std::vector<std::pair<std::string_view, std::size_t>> rows(counts.begin(), counts.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::sort(rows, [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   std::string text;
   for (const auto& [name, count] : rows) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count);

@@ -117,7 +117,7 @@ Result<std::string> tokenizer_config(const GgufMetadata& metadata, const Vocabul
   json["clean_up_tokenization_spaces"] = false;
   const auto chat = metadata.text("tokenizer.chat_template");
   if (!chat) return chat.error();
-  if (*chat) json["chat_template"] = **chat;
+  if (const std::optional<std::string_view> text = *chat) json["chat_template"] = *text;
   try {
     return json.dump(2) + "\n";
   } catch (const nlohmann::json::exception&) {

@@ -154,7 +154,6 @@ Result<std::string> Fetch::terms() {
 }
 
 Result<bool> Fetch::join(const std::string& path) {
-  const fs::path whole(path);
   Result<FolderWriter> folder = FolderWriter::make(path + ".join");
   if (!folder) return folder.error();
   if (Result<bool> begun = folder->begin_file("joined"); !begun) return begun;
