@@ -319,7 +319,10 @@ Result<bool> check_memory(const DecoderOptions& options) {
   if (largest > most_weights) {
     return Error{
         ErrorKind::usage,
-        fmt::format("a weight matrix of {} numbers; accepted: at most {}", largest, most_weights)};
+        fmt::format(
+            "a decoder of hidden {}, ffn {} and {} query heads of {}: a weight matrix of {} "
+            "numbers; accepted: at most {} (1 GiB)",
+            shape.hidden, shape.ffn, shape.query_heads, shape.head_dim, largest, most_weights)};
   }
   const std::int64_t row =
       3 * shape.hidden + 2 * query + 2 * shape.kv_heads * shape.head_dim + 2 * shape.ffn;
@@ -333,9 +336,9 @@ Result<bool> check_memory(const DecoderOptions& options) {
 
 }  // namespace
 
-Result<DecoderReport> run_decoder(const DecoderOptions& options) {
-  const Result<bool> check = check_shape(options.shape);
-  if (!check) return check.error();
+Result<bool> check_decoder(const DecoderOptions& options) {
+  Result<bool> check = check_shape(options.shape);
+  if (!check) return check;
   constexpr std::int64_t longest = std::int64_t{1} << 20;
   if (options.prefix < 1 || options.prefix > longest || options.layers < 0) {
     return Error{ErrorKind::usage,
@@ -343,8 +346,12 @@ Result<DecoderReport> run_decoder(const DecoderOptions& options) {
                              "layers from 0 (all)",
                              options.prefix, options.layers, longest)};
   }
-  const Result<bool> fits = check_memory(options);
-  if (!fits) return fits.error();
+  return check_memory(options);
+}
+
+Result<DecoderReport> run_decoder(const DecoderOptions& options) {
+  const Result<bool> check = check_decoder(options);
+  if (!check) return check.error();
   return Runner(options).run();
 }
 

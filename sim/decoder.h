@@ -72,14 +72,17 @@ struct DecoderReport {
   bool exp_bounded = false;  ///< an attention kernel's exponential is known within bounds only
 };
 
+/// Whether sizes and memory are accepted, before anything is computed. Errors (usage): those of
+/// check_shape(); a prefix below 1; a weight matrix of more than 2^28 numbers (1 GiB), or more than
+/// 2^27 numbers in the rows of one decoder.
+[[nodiscard]] Result<bool> check_decoder(const DecoderOptions& options);
+
 /// Runs both decoders side by side, one weight matrix at a time; memory is one matrix and some
 /// rows. Weights are fill_random_weights() with deviation 1 ÷ √terms, norm weights 1 + 0.1 n
 /// (Gemma: 0.1 n), biases 0.1 n, the first hidden states n × DecoderShape::embedding_scale, all
 /// rounded to storage.
 ///
-/// Errors (usage): those of check_shape() and of the kernels; a prefix below 1; no dispatch; a
-/// weight matrix of more than 2^28 numbers (1 GiB), or more than 2^27 numbers in the rows of one
-/// decoder.
+/// Errors (usage): those of check_decoder() and of the kernels; no dispatch.
 [[nodiscard]] Result<DecoderReport> run_decoder(const DecoderOptions& options);
 
 }  // namespace kvsim

@@ -121,7 +121,8 @@ Result<bool> before_drift(const PredictionOptions& options, const KernelChoice& 
 }  // namespace
 
 Result<Prediction> predict(const PredictionOptions& options) {
-  if (auto fits = check_shape(options.decoder); !fits) return fits.error();
+  // What comes late in the work is checked before any of it.
+  if (auto fits = check_decoder(decoder_options(options)); !fits) return fits.error();
   const auto kernels = choose_kernels(*options.device, options.on, options.off);
   if (!kernels) return kernels.error();
   const AttentionPart part = make_attention_part(options, *kernels);

@@ -175,7 +175,8 @@ TEST(Decoder, TakesAttentionKernelsByName) {
   options.shape.ffn = 1 << 20;
   options.shape.hidden = 1 << 9;
   EXPECT_EQ(run_decoder(options).error().message,
-            "a weight matrix of 536870912 numbers; accepted: at most 268435456");
+            "a decoder of hidden 512, ffn 1048576 and 4 query heads of 16: a weight matrix of "
+            "536870912 numbers; accepted: at most 268435456 (1 GiB)");
   options.on = nullptr;
   EXPECT_FALSE(run_decoder(options));
 }
