@@ -8,7 +8,7 @@
 
 namespace kvsim {
 
-/// Tables, headline and JSON of a prediction.
-[[nodiscard]] Report order_study_report(const OrderStudy& prediction, const GivenAttention& inputs);
+/// Tables, headline and JSON of a study.
+[[nodiscard]] Report order_study_report(const OrderStudy& study, const GivenAttention& inputs);
 
 }  // namespace kvsim
