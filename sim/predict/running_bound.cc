@@ -22,11 +22,23 @@ struct Partial {
   [[nodiscard]] double magnitude() const { return std::abs(sum) + bound; }
 };
 
-/// How a matrix unit's block errs.
+/// How a matrix unit's block errs. Of a truncating one, with M a power of two at or below the
+/// largest of the terms' alignments and |c|:
+/// - T-FDPA cuts every product and c to multiples of 2^−F M: each loses less than 2^−F M.
+/// - TR-FDPA cuts the products at F bits below their own largest exponent, so that each loses less
+///   than 2^−F M; rounds their sum down to a multiple of 2^−(F2 + 1) M and c to one of 2^−F M,
+///   which loses less than one multiple each; and rounds the total s down at F2 bits of its own
+///   exponent: less than 2^−F2 |s|, or 2^−F2 times the smallest normal number.
+/// - GTR-FDPA is TR-FDPA with two sums, of even and odd k. Before they are added each is rounded
+///   down to a multiple of 2^−F M. c may be dropped, where it is below 2^−(F + 1) M.
+/// Then all of them convert to the output's format.
 struct UnitErrors {
-  bool is_truncating = false;      ///< T-FDPA: terms are cut at F bits below the largest
+  bool is_truncating = false;      ///< terms are cut at F bits below the largest
   bool rounds_every_term = false;  ///< fma
   double cut = 0;                  ///< 2^−F
+  int cuts_beside_products = 1;    ///< how often `cut` is lost but for once a product
+  double sum_cut = 0;              ///< 2^−(F2 + 1) of the sum of the products
+  double final_cut = 0;            ///< 2^−F2 of the total
   double floor = 0;                ///< magnitude that a zero term has in the alignment
   double conversion = 0;           ///< relative error of the output's conversion
   double quantum = 0;              ///< its absolute error where the output is subnormal
@@ -44,6 +56,15 @@ std::optional<UnitErrors> errors_of(const MatrixUnit& unit) {
       errors.is_truncating = true;
       errors.cut = std::ldexp(1.0, -unit.fraction_bits);
       errors.floor = std::ldexp(1.0, unit.zero_exponent);
+      break;
+    case UnitOperation::tr_fdpa:
+    case UnitOperation::gtr_fdpa:
+      errors.is_truncating = true;
+      errors.cut = std::ldexp(1.0, -unit.fraction_bits);
+      errors.cuts_beside_products = unit.operation == UnitOperation::gtr_fdpa ? 3 : 1;
+      errors.sum_cut = std::ldexp(1.0, -unit.final_bits - 1);
+      errors.final_cut = unit.final_rounding_down ? std::ldexp(1.0, -unit.final_bits) : 0;
+      errors.floor = RoundingUnits(unit.output).smallest_normal;
       break;
     default:
       return std::nullopt;
@@ -164,7 +185,9 @@ class BoundWalk {
     }
     if (unit_.is_truncating) {
       const double largest = std::max({terms.largest, addend.magnitude(), unit_.floor});
-      result.bound += static_cast<double>(node.count + 1) * unit_.cut * largest;
+      const auto cuts = static_cast<double>(node.count + unit_.cuts_beside_products);
+      result.bound += (cuts * unit_.cut + unit_.sum_cut) * largest;
+      result.bound += unit_.final_cut * std::max(result.magnitude(), unit_.floor);
     }
     return converted(result);
   }
