@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/engine/matrix.h"
+#include "sim/engine/program.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
@@ -228,6 +229,25 @@ TEST(MatrixOrders, RefuseWhatCannotBe) {
   other = problem;
   other.rows = -1;
   EXPECT_NE(message(other, 4), "");
+}
+
+// What the memory of an order on a unit follows from: trees are merged part by part, so that at
+// most one sum waits on each of their levels.
+TEST(MatrixOrders, KeepFewPartialSums) {
+  for (const char* merge : {"sequential", "reverse", "pairwise", "halving", "butterfly"}) {
+    for (const std::uint64_t parts : {1U, 2U, 3U, 5U, 8U, 31U, 32U, 33U, 100U, 4096U}) {
+      const std::string order =
+          "split(" + std::to_string(parts) + ",merge=" + merge + ")/mma(h100.mma.f16.f32)";
+      const engine::Program program = engine::compile_order(*parse_order(order), 8192);
+      EXPECT_LE(program.slots, std::bit_width(parts - 1) + 1) << order;
+    }
+  }
+  // One in each level of a whole tree, and the one that is added to it.
+  const auto slots = [](const char* order) {
+    return engine::compile_order(*parse_order(order), 8192).slots;
+  };
+  EXPECT_EQ(slots("split(32,merge=pairwise)/mma(h100.mma.f16.f32)"), 6);
+  EXPECT_EQ(slots("split(4,merge=butterfly)/split(32,merge=halving)/mma(h100.mma.f16.f32)"), 8);
 }
 
 }  // namespace

@@ -105,7 +105,11 @@ TEST(LogitChanges, OneOperatorMovesNoFurtherThanItsRunningBound) {
         linear_order(kernel, {launch_rows, 32000, terms, request.storage, 132}).value();
     std::vector<float> out;
     for (std::int64_t token = 0; token < 2 * pairs; ++token) {
-      MatrixProblem problem{order, Product::fused, request.storage, softfloat::binary32};
+      MatrixProblem problem;
+      problem.order = order;
+      problem.product = Product::fused;
+      problem.input = request.storage;
+      problem.accumulator = softfloat::binary32;
       problem.rows = problem.columns = 1;
       problem.terms = terms;
       problem.a = alternating.data();
