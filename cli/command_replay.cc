@@ -30,7 +30,8 @@ constexpr std::array replay_options{
                "exit 1 unless every result equals this tensor of the file, bit for bit"},
     OptionSpec{"--out", "FILE",
                "write the results to a safetensors file, whole or not at all: tensor d (dot) or "
-               "out; of several kernels out.KERNEL"},
+               "out, of attention also lse (F32 [query_heads, query_len]) where the kernel has "
+               "one; of several kernels out.KERNEL and lse.KERNEL"},
     OptionSpec{"--input", "NAME",
                "round every tensor to this format first (default: as the file has them)"},
     OptionSpec{"--accumulate", "NAME", "format of the sums of --order (default fp32)"},

@@ -74,8 +74,8 @@ Json entry_json(const KernelEntry& entry) {
 }
 
 std::string source_text(const KernelEntry& entry) {
-  return entry.date.empty() ? std::string(entry.source)
-                            : fmt::format("{} ({})", entry.source, entry.date);
+  const bool tells_date = entry.source.find(entry.date) != std::string_view::npos;
+  return tells_date ? std::string(entry.source) : fmt::format("{} ({})", entry.source, entry.date);
 }
 
 Table list_table(const std::vector<KernelEntry>& entries) {
@@ -158,6 +158,8 @@ Result<Report> kernels_report(const KernelFilter& filter) {
   Table table = list_table(entries);
   table.notes.insert(table.notes.begin(),
                      {"",
+                      "evidence, how well the source supports the row: documented, measured on the "
+                      "hardware, inferred from source code, or assumed.",
                       "`kvsim kernels NAME` tells everything about one; `kvsim kernels --units` "
                       "lists matrix units with their parameters."});
   report.tables.push_back(std::move(table));

@@ -176,6 +176,18 @@ std::vector<Cell> unit_row(const MatrixUnit& unit) {
   return cells;
 }
 
+constexpr std::string_view terms_note =
+    "operation: FDPA is a fused dot product and add, d = c + Σ a[k]·b[k]; T truncates its terms, E "
+    "is "
+    "exact; docs/units.md has all.";
+constexpr std::string_view parts_note =
+    "L: products of a block. F: fraction bits kept below the largest exponent. e zero: the "
+    "exponent "
+    "of a zero term.";
+constexpr std::string_view rounding_note =
+    "rounding: of a block's result, RZ toward zero or RNE to nearest, ties to even; E8M13 is "
+    "binary32 with 13 fraction bits.";
+
 constexpr std::array<std::string_view, 12> overview_columns{
     "name",          "operation",  "input", "output", "fan_in",   "fraction_bits",
     "zero_exponent", "conversion", "chain", "open",   "evidence", "source"};
@@ -212,12 +224,11 @@ Report units_report() {
                   table.rows.size(), measured);
   table = with_columns(table, overview_columns);
   number_sources(table);
-  table.notes.insert(table.notes.begin(),
-                     {"",
-                      "L: products of a block. F: fraction bits kept below the largest "
-                      "exponent. e zero: the exponent of a zero term.",
-                      "chain: blocks × L of one instruction. open: parameters that the sources "
-                      "leave open; `kvsim kernels --units NAME` tells more."});
+  table.notes.insert(
+      table.notes.begin(),
+      {"", std::string(terms_note), std::string(parts_note), std::string(rounding_note),
+       "chain: blocks × L of one instruction. open: parameters that the sources "
+       "leave open; `kvsim kernels --units NAME` tells more."});
   return report;
 }
 
@@ -234,6 +245,9 @@ Report unit_report(const MatrixUnit& unit) {
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     facts.rows.push_back({Cell(table.columns[c].heading), Cell(table.rows.front()[c].text)});
   }
+  facts.notes = {"", std::string(terms_note), std::string(parts_note),
+                 "F2: fraction bits of the sum, which is rounded down to them.",
+                 std::string(rounding_note)};
   table = std::move(facts);
   return report;
 }

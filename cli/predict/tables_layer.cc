@@ -61,13 +61,16 @@ Table attention_sides(const Prediction& prediction) {
                   prediction.attention.positions == 1
                       ? std::string("last query")
                       : fmt::format("last {} queries", prediction.attention.positions));
-  table.columns = {left_column("cache", "cache"),         left_column("kernel", "kernel"),
-                   left_column("evidence", "evidence"),   right_column("queries", "queries"),
-                   right_column("keys", "keys"),          right_column("splits", "splits"),
-                   right_column("block", "block"),        right_column("relative_l2", "rel L2"),
-                   right_column("max_ulp", "max", "ulp"), left_column("exp", "exp")};
+  table.columns = {left_column("cache", "cache"),          left_column("kernel", "kernel"),
+                   left_column("evidence", "evidence"),    right_column("queries", "queries"),
+                   right_column("keys", "keys"),           right_column("splits", "splits"),
+                   right_column("block", "block", "keys"), right_column("relative_l2", "rel L2"),
+                   right_column("max_ulp", "max", "ulp"),  left_column("exp", "exp")};
   add_side(table, "on", prediction.attention.on);
   add_side(table, "off", prediction.attention.off);
+  table.notes.emplace_back(
+      "rel L2: the root of the sum of squared differences, over that of the squared results; ulp: "
+      "units in the last place");
   if (!prediction.attention.whole_prefix) {
     table.notes.emplace_back(
         "cache-off: the last queries stand for the whole prefix, which would fill the device and "
@@ -87,10 +90,10 @@ Table attention_sides(const Prediction& prediction) {
 Table ulp_histogram(const Prediction& prediction) {
   const VectorDifference& difference = prediction.attention.difference;
   Table table;
-  table.title =
-      fmt::format("Cache-on against cache-off: {} of {} outputs differ ({}), rel L2 {}, by ulp:",
-                  difference.differing, difference.elements, percent_text(difference.share()),
-                  figure_text(difference.relative_l2));
+  table.title = fmt::format(
+      "Cache-on against cache-off: {} of {} outputs differ ({}), rel L2 {}, by distance:",
+      difference.differing, difference.elements, percent_text(difference.share()),
+      figure_text(difference.relative_l2));
   table.columns = {right_column("ulp", "distance", "ulp"), right_column("count", "outputs")};
   for (const UlpBin& bin : difference.histogram) {
     if (bin.count == 0) continue;
@@ -121,7 +124,10 @@ Table projections(const Prediction& prediction) {
 
 Table size_classes(const Prediction& prediction) {
   Table table;
-  table.title = "3 The same row among other shapes: sizes with equal bits, one class a line";
+  table.title =
+      "3 The same row among other shapes: each line is a class of sizes that give equal bits, "
+      "against "
+      "the first size:";
   table.columns = {left_column("question", "question"),    left_column("operator", "operator"),
                    left_column("sizes", "sizes"),          right_column("differing", "differing"),
                    right_column("elements", "of"),         right_column("max_ulp", "max", "ulp"),
@@ -163,10 +169,11 @@ Table chunks(const Prediction& prediction) {
 Table grouped_queries(const Prediction& prediction) {
   const GroupedQueries& grouped = prediction.grouped;
   Table table;
-  table.title = fmt::format("4 {} one K/V head: does sharing amplify rounding errors?",
-                            counted(grouped.group, "query head reads", "query heads read"));
+  table.title =
+      fmt::format("4 Grouped queries, {} one K/V head: does sharing amplify rounding errors?",
+                  counted(grouped.group, "query head reads", "query heads read"));
   table.columns = {
-      left_column("source", "error of"),      right_column("mean_correlation", "correlation"),
+      left_column("source", "error of"),      right_column("mean_correlation", "correlation ρ"),
       right_column("formula", "√(1+(R-1)ρ)"), right_column("amplification", "measured"),
       right_column("ceiling", "ceiling √R"),  right_column("projected", "after projection")};
   for (const GroupedError& error : grouped.errors) {
@@ -175,6 +182,8 @@ Table grouped_queries(const Prediction& prediction) {
                           factor(error.projected)});
   }
   table.notes.push_back(fmt::format(
+      "√(1+(R-1)ρ): the amplification that the correlation of the errors of R query heads "
+      "predicts; "
       "measured: the plain sum over the heads of a group, against a K/V head for each query head; "
       "after projection: the same behind random output weights, where 1 is expected"));
   table.notes.push_back(fmt::format(

@@ -3,12 +3,16 @@
 // Settings, and parts 5 to 8: the model.
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "cli/predict/cells.h"
 #include "cli/predict/tables.h"
 #include "cli/printable.h"
+#include "sim/dispatch.h"
+#include "sim/linear.h"
 #include "softfloat/evidence.h"
 
 namespace kvsim::prediction_tables {
@@ -18,6 +22,20 @@ std::string side_text(const AttentionSide& side) {
   return fmt::format("{} ({}; {}, {})", side.kernel->name,
                      softfloat::to_string(side.kernel->evidence), side.kernel->source,
                      side.kernel->date);
+}
+
+/// "2 to 64 rows".
+std::string rows_words(const SizeRange& range) {
+  if (range.most == std::numeric_limits<std::int64_t>::max()) {
+    return range.least == 1 ? "any rows" : fmt::format("{} rows or more", range.least);
+  }
+  if (range.least == range.most) return counted(range.least, "row", "rows");
+  return fmt::format("{} to {} rows", range.least, range.most);
+}
+
+std::string linear_text(const LinearKernel& kernel) {
+  return fmt::format("{} ({}; {})", kernel.name, softfloat::to_string(kernel.evidence),
+                     kernel.source);
 }
 
 /// A margin's line of both kinds of logits.
@@ -48,8 +66,8 @@ Table settings(const Prediction& prediction, const PredictionRequest& request) {
   Table table;
   table.show_headings = false;
   table.columns = {left_column("setting", "setting"), left_column("value", "value")};
-  const auto add = [&](const char* name, std::string value) {
-    table.rows.push_back({Cell(name), Cell(std::move(value))});
+  const auto add = [&](std::string name, std::string value) {
+    table.rows.push_back({Cell(std::move(name)), Cell(std::move(value))});
   };
   if (!request.shape_source.empty()) add("shape of", request.shape_source);
   add("attention", fmt::format("{} on {}, head_dim {}, {}",
@@ -59,11 +77,16 @@ Table settings(const Prediction& prediction, const PredictionRequest& request) {
   add("decoder", fmt::format("hidden {}, ffn {}, {} of {} layers, prefix {}", decoder.hidden,
                              decoder.ffn, options.layers == 0 ? decoder.layers : options.layers,
                              decoder.layers, options.prefix));
-  add("device", fmt::format("{}: {}", options.device->name, options.device->description));
-  add("cache-on", side_text(prediction.attention.on));
-  add("cache-off", side_text(prediction.attention.off));
-  add("linear layers", fmt::format("{} ({})", options.device->source,
-                                   softfloat::to_string(options.device->evidence)));
+  add("device",
+      fmt::format("{}: {} (choice of kernels: {})", options.device->name,
+                  options.device->description, softfloat::to_string(options.device->evidence)));
+  add("cache-on", "one query against the cache: " + side_text(prediction.attention.on));
+  add("cache-off", "the whole sequence at once: " + side_text(prediction.attention.off));
+  for (const LinearChoice& choice : options.device->linear) {
+    const LinearKernel* const kernel =
+        choice.own != nullptr ? choice.own : find_linear_kernel(choice.kernel);
+    if (kernel != nullptr) add("linear, " + rows_words(choice.rows), linear_text(*kernel));
+  }
   add("storage", std::string(request.storage->name));
   add("inputs", request.input_source);
   add("exp", prediction.exp_bounded
@@ -91,10 +114,10 @@ Table drift(const Prediction& prediction) {
                    right_column("relative_l2", "rel L2"),
                    right_column("one_minus_cosine", "1-cosine"),
                    right_column("max_ulp", "max", "ulp"),
-                   right_column("on_accumulation", "accumulation, on"),
-                   right_column("off_accumulation", "off"),
+                   right_column("on_accumulation", "sums, on"),
+                   right_column("off_accumulation", "sums, off"),
                    right_column("storage", "storage"),
-                   right_column("on_total", "on, both")};
+                   right_column("on_total", "both, on")};
   for (const LayerDrift& layer : prediction.drift.layers) {
     const VectorDifference& on_off = layer.on_off;
     table.rows.push_back({count(layer.layer), percentage(on_off.share()), figure(on_off.l2),
@@ -104,8 +127,8 @@ Table drift(const Prediction& prediction) {
                           figure(layer.storage.relative_l2), figure(layer.on_total.relative_l2)});
   }
   table.notes.emplace_back(
-      "accumulation: rel L2 from exact operators with the same storage; storage: those from "
-      "binary64; both: cache-on from binary64");
+      "sums: rel L2 of cache-on and cache-off from exact operators with the same storage; storage: "
+      "of those from binary64; both: of cache-on from binary64");
   return table;
 }
 
@@ -113,7 +136,8 @@ Table flips(const Prediction& prediction) {
   const FlipReport& flips = prediction.flips;
   const MarginHistogram& margins = prediction.options.margins;
   Table table;
-  table.title = "6 Chance that the greedy token flips, by its margin:";
+  table.title =
+      "6 Chance that the greedy token flips, by its margin, the largest logit less the second:";
   table.columns = {right_column("margin", "margin", "logits"),
                    right_column("probability", "float32 logits"),
                    right_column("band", "95 % band"),
@@ -126,7 +150,8 @@ Table flips(const Prediction& prediction) {
   const DifferenceErrors& errors = flips.errors;
   table.notes.push_back(fmt::format(
       "change of the difference of two logits, {} pairs of tokens: rms {}, median {}, 99 % below "
-      "{}, largest {}; the largest of so many normal changes stays below {} (95 %)",
+      "{}, largest {}; the largest of so many normal changes stays below {} (95 %); "
+      "stored logits: rounded to the storage format",
       errors.trials, short_text(errors.deviation), short_text(errors.median_absolute),
       short_text(errors.absolute_99), short_text(errors.largest),
       short_text(errors.largest_upper_95)));
@@ -146,6 +171,10 @@ Table flips(const Prediction& prediction) {
         "moves by at most {} before it is rounded (running bound): a larger margin cannot flip by "
         "that operator",
         figure_text(*flips.single_operator_bound)));
+  } else {
+    table.notes.emplace_back(
+        "the output matrix alone: no running bound is known for the orders of these kernels, so "
+        "nothing is said of margins that cannot flip");
   }
   return table;
 }

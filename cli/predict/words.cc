@@ -28,7 +28,7 @@ std::string ulp_words(const VectorDifference& difference) {
     if (bin.from == 0) continue;
     seen += bin.count;
     if (100 * seen < 99 * difference.differing) continue;
-    return fmt::format("99 % of them by at most {} ulp (near zero {})",
+    return fmt::format("99 % of them by at most {} ulp (the largest, near zero, by {})",
                        std::min(bin.to, difference.max_ulp), difference.max_ulp);
   }
   return fmt::format("by at most {} ulp", difference.max_ulp);
@@ -49,11 +49,12 @@ std::string attention_words(const Prediction& prediction) {
 std::string flip_words(const FlipReport& flips) {
   const DifferenceErrors& errors = flips.errors;
   if (errors.largest == 0) {
-    return fmt::format("in {} trials the top-2 difference did not move", errors.trials);
+    return fmt::format("in {} trials the difference of the two largest logits did not move",
+                       errors.trials);
   }
   return fmt::format(
-      "in {} trials the top-2 difference moved by at most {}, so tokens with a smaller margin are "
-      "the ones at risk",
+      "in {} trials the difference of the two largest logits moved by at most {}, so tokens with a "
+      "smaller margin are the ones at risk",
       errors.trials, short_text(errors.largest));
 }
 

@@ -124,6 +124,12 @@ Result<ExpSettings::Values> run_launch(const AttentionFile& file, const Attentio
       std::copy_n(result->out.begin() + head * count, count,
                   out.values.begin() + (head * file.queries + i * query_len) * file.head_dim);
     }
+    if (result->lse.empty()) continue;
+    out.log_sums.resize(static_cast<std::size_t>(file.query_heads * file.queries));
+    for (std::int64_t head = 0; head < file.query_heads; ++head) {
+      std::copy_n(result->lse.begin() + head * query_len, query_len,
+                  out.log_sums.begin() + head * file.queries + i * query_len);
+    }
   }
   choices["splits"] = chosen(splits);
   choices["block"] = chosen(columns);

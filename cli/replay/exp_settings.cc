@@ -82,10 +82,11 @@ Result<bool> ExpSettings::fill(ReplayOutput& output, const softfloat::Format& fo
   const std::optional<ExpTable> given = table();
   ExpOptions base;
   if (given) base.table = &*given;
-  const Result<Values> first = run(base);
+  Result<Values> first = run(base);
   if (!first) return first.error();
   output.format = format;
   output.bytes = encode_values(format, first->values);
+  output.log_sums = std::move(first->log_sums);
   output.exp = first->exp;
   if (output.exp != ExpKnowledge::bounded || ulp_ == 0) return true;
   ExpBand band;

@@ -42,10 +42,12 @@ class ExpSettings {
   /// One kernel's results.
   struct Values {
     std::vector<float> values;
+    std::vector<float> log_sums;  ///< as in ReplayOutput
     ExpKnowledge exp = ExpKnowledge::none;
   };
 
-  /// Fills format, bytes, exp and band of `output` from `run`, which is called once and, with
+  /// Fills format, bytes, log_sums, exp and band of `output` from `run`, which is called once and,
+  /// with
   /// --exp-ulp and a bounded exp, once more for each seed. Holds true, or the error of a run.
   [[nodiscard]] Result<bool> fill(
       ReplayOutput& output, const softfloat::Format& format,

@@ -45,6 +45,8 @@ struct ReplayOutput {
   /// How well the sources support the row; nothing for an order.
   std::optional<softfloat::Evidence> evidence;
   std::vector<std::byte> bytes;  ///< codes, little-endian, row-major
+  /// attention: the lse of each row, [heads][positions]; empty where the kernel gives none.
+  std::vector<float> log_sums;
   ExpKnowledge exp = ExpKnowledge::none;
   std::optional<ExpBand> band;
 };

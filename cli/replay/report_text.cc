@@ -16,6 +16,9 @@ using softfloat::Format;
 
 constexpr std::size_t ranges_shown = 8;   ///< of one head in the map for people
 constexpr std::size_t groups_shown = 16;  ///< lines of one map
+constexpr std::string_view bounded_note =
+    "exp bounded: the GPU's exp is known within bounds only (docs/exp.md); bits of real hardware "
+    "need --exp-table";
 
 std::string code_text(const Format& format, softfloat::Bits code) {
   return fmt::format("{} ({})", softfloat::to_bits_text(format, code),
@@ -81,7 +84,9 @@ std::string choices_text(const Json& choices) {
   std::string text;
   for (const auto& [name, value] : choices.items()) {
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} {}", name, value.is_string() ? value.get<std::string>() : value.dump());
+    text +=
+        fmt::format("{} {}{}", name, value.is_string() ? value.get<std::string>() : value.dump(),
+                    name == "block" ? " keys" : "");
   }
   return text.empty() ? "-" : text;
 }
@@ -152,6 +157,12 @@ Table outputs_table(const Replay& replay, const ReplayFindings& findings) {
     row.emplace_back(findings.digests[i]);
     table.rows.push_back(std::move(row));
   }
+  table.notes.emplace_back("class: results with the same letter are equal bit for bit");
+  if (std::ranges::any_of(replay.outputs, [](const ReplayOutput& output) {
+        return output.exp == ExpKnowledge::bounded;
+      })) {
+    table.notes.emplace_back(bounded_note);
+  }
   return table;
 }
 
@@ -159,8 +170,8 @@ Table classes_table(const Replay& replay, const ReplayFindings& findings) {
   const std::size_t count = findings.representatives.size();
   Table table;
   table.title = fmt::format(
-      "Elements, of {}, that differ between two classes (largest difference in ulp of the row's "
-      "largest):",
+      "Elements, of {}, that differ between two classes (largest difference, in units in the last "
+      "place of the row's largest result):",
       element_count(replay));
   table.columns.push_back({"class", "class", "", Align::left});
   std::vector<std::vector<std::string>> cells(count, std::vector<std::string>(count, "-"));

@@ -38,9 +38,10 @@ std::optional<Error> add_output(const TensorValues& x, const SoftmaxKernel& kern
           if (!fits) return fits.error();
           problem.exp = ExpFunction(kernel.exp, exp_options);
         }
-        ExpSettings::Values out{
-            std::vector<float>(x.values.size()),
-            softmax_exp(kernel, problem).bounded() ? ExpKnowledge::bounded : ExpKnowledge::exact};
+        ExpSettings::Values out;
+        out.values.resize(x.values.size());
+        out.exp =
+            softmax_exp(kernel, problem).bounded() ? ExpKnowledge::bounded : ExpKnowledge::exact;
         const Result<bool> applied = apply_softmax(kernel, problem, out.values.data(), engine);
         if (!applied) return applied.error();
         return out;

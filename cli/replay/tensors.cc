@@ -161,6 +161,10 @@ std::optional<Error> write_outputs(const ParsedOptions& options, const Replay& r
   if (!path) return std::nullopt;
   std::vector<Tensor> tensors;
   std::vector<MetadataEntry> metadata{{"operator", replay.operator_name}};
+  std::vector<std::vector<std::byte>> log_sums;  // what the tensors point at
+  tensors.reserve(2 * replay.outputs.size());
+  metadata.reserve(replay.outputs.size() + 1);
+  log_sums.reserve(replay.outputs.size());
   for (const ReplayOutput& output : replay.outputs) {
     const DtypeInfo* type = dtype_of(output.format);
     if (type == nullptr) {
@@ -169,14 +173,25 @@ std::optional<Error> write_outputs(const ParsedOptions& options, const Replay& r
                                "has no type; --out is accepted for other formats",
                                printable(output.name), softfloat::format_name(output.format))};
     }
+    const auto name_of = [&](std::string_view tensor) {
+      return replay.outputs.size() == 1 ? std::string(tensor)
+                                        : fmt::format("{}.{}", tensor, output.name);
+    };
     Tensor tensor;
-    tensor.name = replay.outputs.size() == 1 ? replay.tensor
-                                             : fmt::format("{}.{}", replay.tensor, output.name);
+    tensor.name = name_of(replay.tensor);
     tensor.dtype = type->dtype;
     tensor.shape = replay.shape;
     tensor.bytes = output.bytes;
     metadata.push_back({tensor.name, output.name});
     tensors.push_back(std::move(tensor));
+    if (output.log_sums.empty()) continue;
+    log_sums.push_back(encode_values(softfloat::binary32, output.log_sums));
+    Tensor lse;
+    lse.name = name_of("lse");
+    lse.dtype = Dtype::f32;
+    lse.shape = {replay.heads, replay.positions};
+    lse.bytes = log_sums.back();
+    tensors.push_back(std::move(lse));
   }
   const Result<std::uint64_t> written = write_safetensors(*path, tensors, metadata);
   if (!written) return written.error();

@@ -65,8 +65,9 @@ class ReplayFile {
 inline constexpr std::int64_t max_tensor_elements = std::int64_t{1} << 28;
 
 /// Writes every output to the file of --out, where it is given, whole or not at all: one output as
-/// tensor replay.tensor, several as replay.tensor + "." + name. The metadata holds operator and
-/// kernels. Errors: of the writer (file), a format without an element type (usage).
+/// tensor replay.tensor, several as replay.tensor + "." + name; where an output has log_sums, also
+/// lse, F32 [heads, positions], named likewise. The metadata holds operator and kernels. Errors: of
+/// the writer (file), a format without an element type (usage).
 [[nodiscard]] std::optional<Error> write_outputs(const ParsedOptions& options,
                                                  const Replay& replay);
 
