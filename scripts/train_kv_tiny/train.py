@@ -15,6 +15,8 @@ import json
 import math
 import pathlib
 import resource
+import signal
+import sys
 import time
 
 import torch
@@ -50,7 +52,7 @@ def keep_memory():
 def parse_options():
     parser = argparse.ArgumentParser(description="Trains kv-tiny.")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of checkpoints")
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--save-minutes", type=float, default=3)
     parser.add_argument("--evaluate-every", type=int, default=2000)
     return parser.parse_args()
@@ -217,6 +219,7 @@ def work(worker: int, options):
     training = Training(options, worker)
     distributed.barrier()
     if worker == 0:
+        training.tokenizer.save(str(options.work / "tokenizer.json"))
         count = sum(parameter.numel() for parameter in training.model.parameters())
         print(f"{count} parameters, from step {training.step}", flush=True)
     training.run()
@@ -227,7 +230,9 @@ def main():
     options = parse_options()
     options.work.mkdir(parents=True, exist_ok=True)
     (options.work / "meeting").unlink(missing_ok=True)
-    torch.multiprocessing.spawn(work, (options,), nprocs=WORKERS)
+    # A program that is told to end takes its workers along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    torch.multiprocessing.spawn(work, (options,), nprocs=WORKERS, daemon=True)
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ class Problems(unittest.TestCase):
                 self.assertEqual(operators[operator](int(left), int(right)), int(result), problem)
 
     def test_rules_of_this_test_notice_a_wrong_answer(self):
-        self.assertEqual(solve("Ada has 12 pens. Ada buys 5 more. How many pens does Ada have now?"),
-                         17)
+        question = "Ada has 12 pens. Ada buys 5 more. How many pens does Ada have now?"
+        self.assertEqual(solve(question), 17)
         self.assertNotEqual(
             solve("Ada has 12 pens. Ada loses 5 pens on the way home. How many pens does Ada have"
                   " now?"), 17)
