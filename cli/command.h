@@ -31,6 +31,7 @@ struct Command {
   Result<Answer> (*run)(const ParsedOptions& options);
 };
 
+extern const Command diff_command;
 extern const Command eval_command;
 extern const Command fetch_command;
 extern const Command formats_command;
@@ -38,6 +39,7 @@ extern const Command import_command;
 extern const Command kernels_command;
 extern const Command predict_command;
 extern const Command replay_command;
+extern const Command run_command;
 
 /// Every command, in the order of `kvsim --help`.
 [[nodiscard]] std::span<const Command* const> commands();

@@ -198,7 +198,8 @@ Result<RecordComparison> compare_records(const Records& first, std::string_view 
   }
   comparison.only_in_second = std::ssize(b.prompts) - std::ssize(comparison.prompts);
   if (comparison.prompts.empty()) {
-    return fail("no prompt is in both records; accepted: records of the same prompts");
+    return Error{ErrorKind::cannot_tell,
+                 "no prompt is in both records; accepted: records of the same prompts"};
   }
   return comparison;
 }

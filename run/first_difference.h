@@ -93,8 +93,8 @@ struct RecordComparison {
 
 /// Compares one arm of `first` with one of `second`; both may be the same records. State digests
 /// are matched by (layer, operation, head, position), in the order of the first. Errors (usage): an
-/// arm that no prompt has, other token ids under the same prompt number, no prompt in both; errors
-/// of kl_lower_bound() with prompt and step.
+/// arm that no prompt has, other token ids under the same prompt number; errors of kl_lower_bound()
+/// with prompt and step; (cannot_tell) no prompt in both.
 [[nodiscard]] Result<RecordComparison> compare_records(const Records& first,
                                                        std::string_view first_arm,
                                                        const Records& second,

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "cli/run/run_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/build_info.h"
+#include "cli/model_places.h"
+#include "cli/printable.h"
+#include "cli/replay/settings.h"
+#include "cli/run/arm_options.h"
+#include "cli/run/prompt_options.h"
+#include "model/checkpoint.h"
+#include "model/model_store.h"
+#include "run/sim_engine.h"
+
+namespace kvsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array request_rows{
+    OptionSpec{"--model", "M",
+               "kv-tiny (default), a name that kvsim fetch knows, a Hugging Face folder, or a "
+               "llama2.c .bin file"},
+    OptionSpec{"--tokenizer", "FILE",
+               "tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer (default: the model "
+               "folder's)"},
+    OptionSpec{"--engine", "NAME", "sim (default), torch-cpu or torch-cuda"},
+    OptionSpec{"--explain", "",
+               "print which kernel computes each operator of the arms, side by side, as --set "
+               "takes it; runs nothing"},
+    OptionSpec{"--out", "FILE", "write records, JSON lines (docs/run.md); FILE must not exist"},
+    OptionSpec{"--resume", "", "go on with the interrupted run in --out"},
+    OptionSpec{"--digests", "LEVEL",
+               "what records have digests of: none, layer (default: hidden states) or state (K "
+               "and V as well)"},
+    OptionSpec{"--dump", "LIST",
+               "layers, kv, logits: write them as safetensors into the folder FILE.dump of --out"},
+    OptionSpec{"--threads", "N",
+               "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
+};
+
+Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
+
+Result<bool> check_engine(const ParsedOptions& options) {
+  constexpr std::array<std::string_view, 3> names{"sim", "torch-cpu", "torch-cuda"};
+  const std::string name = options.value("--engine").value_or("sim");
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    return unknown_word("--engine", name, names);
+  }
+  if (name == sim_engine_name) return true;
+  return Error{ErrorKind::unavailable,
+               fmt::format("--engine {}: this build has no libtorch; sim is available", name)};
+}
+
+/// The tokenizer that --tokenizer or the model's folder has; nothing where there is none.
+Result<std::optional<Tokenizer>> tokenizer_of(const ParsedOptions& options,
+                                              const std::string& model_path) {
+  std::string path = options.value("--tokenizer").value_or("");
+  if (path.empty()) {
+    std::error_code none;
+    const bool has_one = fs::exists(fs::path(model_path) / "tokenizer.json", none) ||
+                         fs::exists(fs::path(model_path) / "tokenizer.model", none);
+    if (!has_one) return std::optional<Tokenizer>();
+    path = model_path;
+  }
+  Result<Tokenizer> tokenizer = Tokenizer::load(path);
+  if (!tokenizer) return tokenizer.error();
+  return std::optional(std::move(*tokenizer));
+}
+
+Result<std::string> model_path(const ParsedOptions& options) {
+  const ModelPlaces places = model_places();
+  if (const auto name = options.value("--model")) return find_model(*name, places);
+  const std::vector<NamedModel> named = named_models(places);
+  if (!named.front().is_there) {
+    return Error{
+        ErrorKind::unavailable,
+        fmt::format("the default model {} is not here; --model FOLDER is accepted", default_model)};
+  }
+  return named.front().path;
+}
+
+Result<bool> take_digests(const ParsedOptions& options, RunOptions& run) {
+  constexpr std::array<std::string_view, 3> levels{"none", "layer", "state"};
+  const std::string level = options.value("--digests").value_or("layer");
+  if (std::find(levels.begin(), levels.end(), level) == levels.end()) {
+    return unknown_word("--digests", level, levels);
+  }
+  run.layer_digests = level != "none";
+  run.state_digests = level == "state";
+  return true;
+}
+
+Result<bool> take_dumps(const ParsedOptions& options, RunRequest& request) {
+  constexpr std::array<std::string_view, 3> words{"layers", "kv", "logits"};
+  const auto list = options.value("--dump");
+  if (!list) return true;
+  if (request.out.empty() || request.resume) {
+    return usage("--dump is accepted with --out, and without --resume");
+  }
+  std::string_view left = *list;
+  while (true) {
+    const std::string_view word = left.substr(0, left.find(','));
+    if (std::find(words.begin(), words.end(), word) == words.end()) {
+      return unknown_word("--dump", word, words);
+    }
+    if (word == "layers") request.dump_layers = true;
+    if (word == "kv") request.dump_state = true;
+    if (word == "logits") request.dump_logits = true;
+    if (word.size() == left.size()) return true;
+    left.remove_prefix(word.size() + 1);
+  }
+}
+
+/// A file of the model's folder, or nothing.
+std::string file_beside(const std::string& folder, std::string_view name) {
+  std::error_code none;
+  const fs::path path = fs::path(folder) / name;
+  return fs::is_regular_file(path, none) ? path.string() : std::string();
+}
+
+Result<bool> take_output(const ParsedOptions& options, RunRequest& request) {
+  request.out = options.value("--out").value_or("");
+  request.resume = options.has("--resume");
+  request.explain = options.has("--explain");
+  if (options.has("--out") && request.out.empty()) {
+    return usage("--out is ''; the path of a file is accepted");
+  }
+  if (request.resume && request.out.empty()) return usage("--resume is given without --out");
+  std::error_code none;
+  if (!request.resume && !request.explain && fs::exists(request.out, none)) {
+    return Error{ErrorKind::file, fmt::format("{}: exists; a new file, or --resume is accepted",
+                                              printable(request.out, 4096))};
+  }
+  return take_dumps(options, request);
+}
+
+}  // namespace
+
+std::span<const OptionSpec> request_option_rows() { return request_rows; }
+
+Result<RunRequest> run_request(const ParsedOptions& options) {
+  RunRequest request;
+  if (const auto checked = check_engine(options); !checked) return checked.error();
+  if (const auto taken = take_output(options, request); !taken) return taken.error();
+  Result<RunOptions> run = run_options_from(options);
+  if (!run) return run.error();
+  if (const auto taken = take_digests(options, *run); !taken) return taken.error();
+  Result<std::vector<Arm>> arms = arms_from(options);
+  if (!arms) return arms.error();
+  run->arms = std::move(*arms);
+  run->version = build_info::version();
+  Result<EngineOptions> engine = engine_options(options);
+  if (!engine) return engine.error();
+  request.threads = engine->threads;
+
+  const Result<std::string> path = model_path(options);
+  if (!path) return path.error();
+  request.model = options.value("--model").value_or(std::string(default_model));
+  Result<Checkpoint> checkpoint = load_checkpoint(*path);
+  if (!checkpoint) return checkpoint.error();
+  Result<std::optional<Tokenizer>> tokenizer = tokenizer_of(options, *path);
+  if (!tokenizer) return tokenizer.error();
+  const std::int64_t vocabulary = checkpoint->config().vocabulary;
+  if (*tokenizer && (*tokenizer)->vocabulary_size() > vocabulary) {
+    return Error{ErrorKind::file,
+                 fmt::format("the tokenizer has {} tokens, the model {}; a tokenizer of the model "
+                             "is accepted",
+                             (*tokenizer)->vocabulary_size(), vocabulary)};
+  }
+  const PromptEncoding encoding{*tokenizer ? &**tokenizer : nullptr, vocabulary,
+                                file_beside(*path, "prompts.jsonl")};
+  Result<PromptList> prompts = prompt_list(options, encoding);
+  if (!prompts) return prompts.error();
+  Result<std::vector<std::int64_t>> neighbours = neighbour_lengths(options, encoding);
+  if (!neighbours) return neighbours.error();
+  run->launch.neighbours = std::move(*neighbours);
+  request.prompt_source = std::move(prompts->source);
+
+  // Prompts are spread over threads first; what is left works inside one.
+  run->threads =
+      static_cast<int>(std::min<std::int64_t>(request.threads, std::ssize(prompts->prompts)));
+  engine->threads = request.threads / run->threads;
+  Result<std::unique_ptr<Engine>> made =
+      make_sim_engine(std::move(*checkpoint), request.model, *engine);
+  if (!made) return made.error();
+  request.engine = std::move(*made);
+  Result<PreparedRun> prepared =
+      PreparedRun::make(*request.engine, std::move(*run), std::move(prompts->prompts));
+  if (!prepared) return prepared.error();
+  request.run = std::move(*prepared);
+  request.text = TokenText(std::move(*tokenizer));
+  return request;
+}
+
+}  // namespace kvsim

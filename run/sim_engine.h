@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "model/checkpoint.h"
+#include "run/engine.h"
+#include "sim/engine/columns.h"
+#include "softfloat/result.h"
+
+namespace kvsim {
+
+/// The name of the simulator as an engine.
+inline constexpr std::string_view sim_engine_name = "sim";
+
+/// The dispatch of an arm that names none: fp32 for float32 weights, else h100-fa3.
+[[nodiscard]] std::string_view default_dispatch(const Checkpoint& checkpoint);
+
+/// A checkpoint on the simulator. `model` is how records call it; `options` change no bit. Settings
+/// of its arms: `dispatch=NAME` and the lines of DispatchChoice; `plant=NAME` (sim/decoder/
+/// plants.h); `storage`, `weights`, `kv` and `head`=FORMAT, which are format.activations,
+/// format.weights, format.kv and format.logits. Reads every weight once. Errors: a weight that is
+/// NaN or infinite (file), a shape that the decoder does not have (usage).
+[[nodiscard]] Result<std::unique_ptr<Engine>> make_sim_engine(Checkpoint checkpoint,
+                                                              std::string model,
+                                                              const EngineOptions& options);
+
+}  // namespace kvsim
