@@ -71,7 +71,7 @@ ExitCode run_without_command(std::span<const std::string> arguments) {
   return fail("", no_command());
 }
 
-ExitCode run_command(const Command& command, const std::vector<std::string>& arguments) {
+ExitCode carry_out(const Command& command, const std::vector<std::string>& arguments) {
   const Result<ParsedOptions> parsed = parse_options(command.options, arguments);
   if (!parsed) return fail(command.name, parsed.error());
   if (parsed->has("--help")) return print(command.name, command_help(command));
@@ -106,7 +106,7 @@ ExitCode run_program(std::span<const std::string> arguments) {
     if (!command) return fail("", command.error());
     std::vector<std::string> rest(arguments.begin(), arguments.end());
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(position));
-    return run_command(**command, rest);
+    return carry_out(**command, rest);
   } catch (const std::exception& error) {  // out of memory, mostly
     return fail("", {ErrorKind::file, printable(error.what())});
   }

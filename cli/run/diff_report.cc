@@ -27,6 +27,8 @@ constexpr std::size_t rows_for_people = 20;
 
 /// One level over all prompts.
 struct Level {
+  explicit Level(const char* called) : name(called) {}
+
   const char* name;
   std::int64_t compared = 0;  ///< digests, or steps
   std::int64_t prompts = 0;   ///< that differ
@@ -65,7 +67,8 @@ std::optional<std::string> place(const std::optional<TokenFlip>& flip) {
 }
 
 std::vector<Level> levels_of(const RecordComparison& comparison) {
-  std::vector<Level> levels{{"state"}, {"layer"}, {"route"}, {"logits"}, {"token"}};
+  std::vector<Level> levels{Level("state"), Level("layer"), Level("route"), Level("logits"),
+                            Level("token")};
   for (const PromptDifference& prompt : comparison.prompts) {
     const std::int64_t steps = std::min(prompt.first_steps, prompt.second_steps);
     levels[0].add(prompt.prompt, prompt.state_digests, place(prompt.state));
