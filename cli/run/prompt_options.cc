@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/printable.h"
+#include "model/chat.h"
 #include "model/prompts.h"
 #include "sim/philox.h"
 
@@ -33,6 +34,7 @@ constexpr std::array prompt_rows{
     OptionSpec{"--few-shot", "FILE",
                "JSON lines with question and answer, put in front of every prompt as \"Question: "
                "... Answer: ...\""},
+    OptionSpec{"--chat", "", "write each prompt as the user's turn in the model's chat template"},
     OptionSpec{"--limit", "N", "the first N prompts only"},
     OptionSpec{"--sample-seed", "N", "with --limit: N prompts drawn under this seed instead"},
 };
@@ -93,6 +95,24 @@ Result<bool> add_examples(const ParsedOptions& options, std::vector<Prompt>& pro
   return surround_prompts(prompts, *prefix + "Question: ", "\nAnswer:");
 }
 
+/// Puts every prompt into the model's chat template; holds how to encode what comes out.
+Result<EncodeOptions> apply_template(const ParsedOptions& options, const PromptEncoding& encoding,
+                                     std::vector<Prompt>& prompts) {
+  EncodeOptions encode;
+  if (!options.has("--chat")) return encode;
+  const auto row = chat_template_of(encoding.folder);
+  if (!row) return row.error();
+  for (Prompt& prompt : prompts) {
+    if (!prompt.ids.empty()) return usage("--chat is given with token ids; texts are accepted");
+    const std::array messages{ChatMessage{ChatRole::user, prompt.text}};
+    auto text = apply_chat(**row, messages);
+    if (!text) return text.error();
+    prompt.text = std::move(*text);
+  }
+  if ((*row)->holds_bos) encode.add_bos = false;
+  return encode;
+}
+
 /// The places of the prompts that are kept.
 Result<std::vector<std::size_t>> kept_places(const ParsedOptions& options, std::size_t count,
                                              bool are_own) {
@@ -115,11 +135,12 @@ Result<std::vector<std::size_t>> kept_places(const ParsedOptions& options, std::
   return places;
 }
 
-Result<std::vector<TokenId>> ids_of(const Prompt& prompt, const PromptEncoding& encoding) {
+Result<std::vector<TokenId>> ids_of(const Prompt& prompt, const PromptEncoding& encoding,
+                                    const EncodeOptions& encode) {
   if (prompt.ids.empty() && encoding.tokenizer == nullptr) {
     return usage("the model has no tokenizer; --tokenizer FILE, or --ids FILE is accepted");
   }
-  return prompt_ids(prompt, encoding.tokenizer, encoding.vocabulary);
+  return prompt_ids(prompt, encoding.tokenizer, encoding.vocabulary, encode);
 }
 
 }  // namespace
@@ -131,13 +152,15 @@ Result<PromptList> prompt_list(const ParsedOptions& options, const PromptEncodin
   auto prompts = named_prompts(options, encoding, list.source);
   if (!prompts) return prompts.error();
   if (const auto added = add_examples(options, *prompts); !added) return added.error();
+  const auto encode = apply_template(options, encoding, *prompts);
+  if (!encode) return encode.error();
   const bool are_own =
       !options.has("--prompt") && !options.has("--prompts") && !options.has("--ids");
   const auto places = kept_places(options, prompts->size(), are_own);
   if (!places) return places.error();
   list.prompts.reserve(places->size());
   for (const std::size_t place : *places) {
-    auto ids = ids_of((*prompts)[place], encoding);
+    auto ids = ids_of((*prompts)[place], encoding, *encode);
     if (!ids) {
       return Error{ids.error().kind, fmt::format("prompt {}: {}", place, ids.error().message)};
     }
@@ -156,9 +179,11 @@ Result<std::vector<std::int64_t>> neighbour_lengths(const ParsedOptions& options
   const auto prompts =
       read_file(options, *path, options.has("--ids") ? PromptFormat::ids : PromptFormat::automatic);
   if (!prompts) return prompts.error();
+  const auto encode = apply_template(options, encoding, *prompts);
+  if (!encode) return encode.error();
   lengths.reserve(prompts->size());
   for (const Prompt& prompt : *prompts) {
-    const auto ids = ids_of(prompt, encoding);
+    const auto ids = ids_of(prompt, encoding, *encode);
     if (!ids) {
       return Error{ids.error().kind,
                    fmt::format("--batch-with: prompt {}: {}", lengths.size(), ids.error().message)};

@@ -25,10 +25,12 @@ struct PromptList {
 struct PromptEncoding {
   const Tokenizer* tokenizer = nullptr;  ///< null: ids only
   std::int64_t vocabulary = 0;
+  std::string folder;       ///< the model's, whose chat template --chat applies
   std::string own_prompts;  ///< the model's own file, used where no option names a prompt; or empty
 };
 
-/// The prompts of --prompt, --prompts or --ids, after --few-shot, --limit and --sample-seed. A
+/// The prompts of --prompt, --prompts or --ids, after --few-shot, --chat, --limit and
+/// --sample-seed. A
 /// prompt's number is its place in the list before any is left out. Errors: of load_prompts (file);
 /// no prompts, or of two options; a text without a tokenizer (usage).
 [[nodiscard]] Result<PromptList> prompt_list(const ParsedOptions& options,

@@ -178,7 +178,7 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
                              "is accepted",
                              (*tokenizer)->vocabulary_size(), vocabulary)};
   }
-  const PromptEncoding encoding{*tokenizer ? &**tokenizer : nullptr, vocabulary,
+  const PromptEncoding encoding{*tokenizer ? &**tokenizer : nullptr, vocabulary, *path,
                                 file_beside(*path, "prompts.jsonl")};
   Result<PromptList> prompts = prompt_list(options, encoding);
   if (!prompts) return prompts.error();
