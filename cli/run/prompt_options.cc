@@ -176,7 +176,7 @@ Result<std::vector<std::int64_t>> neighbour_lengths(const ParsedOptions& options
   std::vector<std::int64_t> lengths;
   const auto path = options.value("--batch-with");
   if (!path) return lengths;
-  const auto prompts =
+  auto prompts =
       read_file(options, *path, options.has("--ids") ? PromptFormat::ids : PromptFormat::automatic);
   if (!prompts) return prompts.error();
   const auto encode = apply_template(options, encoding, *prompts);
