@@ -28,8 +28,8 @@ enum class Padding : std::uint8_t {
 /// In what a sequence is computed beside its own rows. Neighbours change which kernel and how many
 /// parts are chosen, never what a row adds up.
 struct Launch {
-  std::int64_t prompt_tokens = 1;        ///< of this sequence: what follows was generated
-  std::vector<std::int64_t> neighbours;  ///< prompt tokens of each other sequence of the batch
+  std::int64_t prompt_tokens = 1;             ///< of this sequence: what follows was generated
+  std::vector<std::int64_t> neighbours = {};  ///< prompt tokens of each other sequence of the batch
   Padding padding = Padding::none;
   /// Rows of each pass that computes one new token: the token, and drafts behind it that are
   /// rejected and forgotten.

@@ -193,7 +193,7 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
   pass.positions = positions;
   pass.padding = launch.padding;
   pass.launch.batch = std::ssize(launch.kv_lens);
-  pass.launch.kv_lens = launch.kv_lens;
+  pass.launch.kv_lens = launch.lengths();
   pass.launch.rows = launch.all_rows;
   pass.all_logits = launch.drafts > 0;
   if (request.layer_digests || request.layer_values) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/attention/kernel.h"
+#include "sim/attention/splits.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -66,12 +68,35 @@ std::string product_text(std::int64_t rows, std::int64_t terms, std::int64_t out
   return fmt::format("{} × {} → {}", rows, terms, outputs);
 }
 
-std::string attention_text(const DecoderShape& shape, const PassLaunch& pass) {
+/// How an attention kernel cuts the keys in the first layer; nothing where it does not.
+std::string splits_text(const DecoderShape& shape, const Dispatch& dispatch,
+                        const PassLaunch& pass) {
+  const bool is_decode = pass.rows == 1;
+  const AttentionKernel* const kernel =
+      find_attention_kernel(is_decode ? dispatch.attention_decode : dispatch.attention_prefill);
+  if (kernel == nullptr || kernel->family != AttentionFamily::online_tiles) return {};
+  AttentionLaunch launch;
+  launch.batch = std::ssize(pass.kv_lens);
+  launch.kv_lens = pass.lengths();
+  launch.longest_kv_len = *std::max_element(pass.kv_lens.begin(), pass.kv_lens.end());
+  launch.multiprocessors = dispatch.multiprocessors > 1 ? dispatch.multiprocessors : 0;
+  launch.splits = is_decode ? dispatch.decode_splits : dispatch.prefill_splits;
+  AttentionMask mask;
+  mask.window = shape.windowed(0) ? shape.window : 0;
+  const AttentionShape sizes{shape.query_heads, shape.kv_heads, pass.rows, pass.first + pass.rows,
+                             shape.head_dim};
+  const SplitPlan plan = plan_splits(*kernel, sizes, mask, launch);
+  return fmt::format(", {} of blocks of {} keys",
+                     plan.splits == 1 ? "1 split" : fmt::format("{} splits", plan.splits),
+                     plan.block_columns);
+}
+
+std::string attention_text(const DecoderShape& shape, const Dispatch& dispatch,
+                           const PassLaunch& pass) {
   const std::int64_t keys = pass.first + pass.rows;
-  return fmt::format("{} {}, {} {}, {} × {} heads of {}, batch {}", pass.rows,
-                     pass.rows == 1 ? "query" : "queries", keys, keys == 1 ? "key" : "keys",
-                     shape.kv_heads, shape.query_heads / shape.kv_heads, shape.head_dim,
-                     pass.kv_lens.size());
+  return fmt::format("{} {}, {} {}, batch {}{}", pass.rows, pass.rows == 1 ? "query" : "queries",
+                     keys, keys == 1 ? "key" : "keys", pass.kv_lens.size(),
+                     splits_text(shape, dispatch, pass));
 }
 
 }  // namespace
@@ -98,7 +123,7 @@ std::vector<ExplainedOperator> explain_pass(const DecoderShape& shape,
     add("norm of each q, k head", rows_text(rows * shape.query_heads, shape.head_dim), norm);
   }
   add("RoPE", rows_text(rows, query + kv), lines.setting("rope"));
-  add("attention", attention_text(shape, pass),
+  add("attention", attention_text(shape, dispatch.dispatch(), pass),
       lines.setting(pass.rows == 1 ? "attention.decode" : "attention.prefill"));
   add("linear o", product_text(rows, query, shape.hidden), linear);
   if (shape.sandwich_norms) add("norm after attention", hidden, norm);

@@ -6,6 +6,12 @@
 
 namespace kvsim {
 
+std::span<const std::int64_t> PassLaunch::lengths() const {
+  const auto differs = [&](std::int64_t length) { return length != kv_lens.front(); };
+  if (std::any_of(kv_lens.begin(), kv_lens.end(), differs)) return kv_lens;
+  return {};
+}
+
 PassLaunch launch_of_pass(const Launch& launch, const PlanStep& step) {
   const std::int64_t prompt = launch.prompt_tokens;
   std::int64_t longest = prompt;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "run/engine.h"
@@ -15,8 +16,11 @@ struct PassLaunch {
   std::int64_t first = 0;             ///< row of the cache, padding included
   std::int64_t rows = 0;              ///< of this sequence, padding and drafts included
   std::int64_t drafts = 0;            ///< of these, behind the plan's rows
-  std::vector<std::int64_t> kv_lens;  ///< keys of every sequence, this one's first
+  std::vector<std::int64_t> kv_lens;  ///< keys of every sequence, this one's first; see lengths()
   std::int64_t all_rows = 0;          ///< of a linear layer, all sequences together
+
+  /// kv_lens, or nothing where all are equal: a kernel is told lengths only where they differ.
+  [[nodiscard]] std::span<const std::int64_t> lengths() const;
 };
 
 /// The launch of a pass.

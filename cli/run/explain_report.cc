@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,13 @@ Result<Explained> explain_step(const PreparedArm& arm, std::int64_t prompt, std:
   return result;
 }
 
+/// What a setting names, without the line that it stands in.
+std::string_view value_of(std::string_view setting) {
+  return setting.substr(std::min(setting.find('='), setting.size()));
+}
+
 std::string mark_of(const ExplainedOperator& first, const ExplainedOperator& second) {
-  if (first.setting != second.setting) return "kernel";
+  if (value_of(first.setting) != value_of(second.setting)) return "kernel";
   return first.shape != second.shape ? "shape" : "";
 }
 

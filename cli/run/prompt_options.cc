@@ -161,9 +161,7 @@ Result<PromptList> prompt_list(const ParsedOptions& options, const PromptEncodin
   list.prompts.reserve(places->size());
   for (const std::size_t place : *places) {
     auto ids = ids_of((*prompts)[place], encoding, *encode);
-    if (!ids) {
-      return Error{ids.error().kind, fmt::format("prompt {}: {}", place, ids.error().message)};
-    }
+    if (!ids) return ids.error();
     list.prompts.push_back({static_cast<std::int64_t>(place), std::move(*ids)});
   }
   list.source =
@@ -184,10 +182,7 @@ Result<std::vector<std::int64_t>> neighbour_lengths(const ParsedOptions& options
   lengths.reserve(prompts->size());
   for (const Prompt& prompt : *prompts) {
     const auto ids = ids_of(prompt, encoding, *encode);
-    if (!ids) {
-      return Error{ids.error().kind,
-                   fmt::format("--batch-with: prompt {}: {}", lengths.size(), ids.error().message)};
-    }
+    if (!ids) return Error{ids.error().kind, "--batch-with: " + ids.error().message};
     lengths.push_back(std::ssize(*ids));
   }
   return lengths;

@@ -60,12 +60,13 @@ std::vector<std::int64_t> tokens_of(const std::vector<StepRecord>& steps) {
 std::string launch_text(const Launch& launch, const std::optional<std::int64_t>& batch) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const bool is_filled = !batch && !launch.neighbours.empty();
   if (batch) add(fmt::format("batch of {}", *batch));
-  if (!batch && !launch.neighbours.empty()) {
+  if (is_filled) {
     add(counted(std::ssize(launch.neighbours), "neighbour", "neighbours"));
   }
-  if (launch.padding == Padding::left) add("padded left");
-  if (launch.padding == Padding::right) add("padded right");
+  if (is_filled && launch.padding == Padding::left) add("padded left");
+  if (is_filled && launch.padding == Padding::right) add("padded right");
   if (launch.verify_width > 1) add(fmt::format("{} rows verified", launch.verify_width));
   return text.empty() ? "alone" : text;
 }
@@ -271,8 +272,8 @@ std::string meaning(const RunRequest& request, const std::vector<PairView>& pair
       }
     }
     text += fmt::format(
-        "; in {} of {} prompts that changed a token, whose two largest logits were "
-        "at most {:.3g} apart.",
+        "; in {} of {} prompts another token was chosen, where the two largest logits were at "
+        "most {:.3g} apart.",
         total.prompts_with_flip, total.prompts, widest);
   }
   return text;

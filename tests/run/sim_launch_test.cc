@@ -35,6 +35,8 @@ TEST(SimLaunch, CountsTheRowsOfNeighbours) {
   const PassLaunch prompt = launch_of_pass(launch_of({3, 8}), {0, 5, 0});
   EXPECT_EQ(prompt.all_rows, 5 + 3 + 8);
   EXPECT_THAT(prompt.kv_lens, ElementsAre(5, 3, 8));
+  EXPECT_EQ(prompt.lengths().size(), 3U);
+  EXPECT_TRUE(launch_of_pass(launch_of({5, 5}), {0, 5, 0}).lengths().empty());
   // The second generated token: everyone has one behind its prompt, and computes one more.
   const PassLaunch token = launch_of_pass(launch_of({3, 8}), {6, 1, 6});
   EXPECT_EQ(token.all_rows, 3);

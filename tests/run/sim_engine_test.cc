@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "run/sim_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "run/run_loop.h"
+#include "run/run_results.h"
+#include "tests/model/test_file.h"
+
+namespace kvsim {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<Engine> engine_of(std::string_view model, int threads = 1) {
+  Result<Checkpoint> checkpoint =
+      load_checkpoint(std::string(KVSIM_SOURCE_DIR "/tests/golden/decoder/") + std::string(model));
+  EXPECT_TRUE(checkpoint);
+  EngineOptions options;
+  options.threads = threads;
+  Result<std::unique_ptr<Engine>> engine =
+      make_sim_engine(std::move(*checkpoint), std::string(model), options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+const std::vector<TokenId> prompt{17, 48, 48, 58, 66, 49, 82, 76, 87, 71, 13, 79};
+
+Arm arm_of(std::string_view text) {
+  const Result<Arm> arm = parse_arm(text);
+  EXPECT_TRUE(arm) << text;
+  return arm ? *arm : Arm{};
+}
+
+/// The first arm against each other one; also all lines as text.
+struct Comparison {
+  std::vector<PairSummary> pairs;
+  std::string lines;
+};
+
+Comparison compare(const Engine& engine, std::vector<std::string_view> arms,
+                   const std::string& settings = "", Launch launch = {},
+                   std::int64_t new_tokens = 4) {
+  RunOptions options;
+  int number = 0;
+  for (const std::string_view text : arms) {
+    // "off" and "a=b" become "off:a=b".
+    std::string whole(text);
+    if (!settings.empty()) {
+      whole += (whole.find(':') == std::string::npos ? ":" : ",") + settings;
+    }
+    options.arms.push_back(arm_of(whole));
+    options.arms.back().label = std::to_string(number++);
+  }
+  options.max_new_tokens = new_tokens;
+  options.launch = std::move(launch);
+  options.state_digests = true;
+  const Result<PreparedRun> run = PreparedRun::make(engine, std::move(options), {{0, prompt}});
+  EXPECT_TRUE(run) << run.error().message;
+  Comparison result;
+  RunResults results;
+  RunOutput output;
+  output.line = [&](const RecordLine& line) -> Result<bool> {
+    results.add(line);
+    result.lines += to_line(line);
+    return true;
+  };
+  const Result<RunSummary> summary = run->run(output);
+  EXPECT_TRUE(summary) << summary.error().message;
+  for (std::size_t arm = 1; arm < arms.size(); ++arm) {
+    result.pairs.push_back(summarize_pair(results.prompts().front(), arm));
+  }
+  return result;
+}
+
+const std::vector<std::string_view> every_constructor{
+    "live",       "token-wise",       "all-token-wise",  "one-shot",
+    "chunked(5)", "aligned-chunk(4)", "prefix-hit(9,4)", "off"};
+
+TEST(SimEngine, GivesEqualBitsForEveryConstructorWhereOnlyStorageRounds) {
+  for (const std::string_view model : {"llama-llama3", "gemma3"}) {
+    const auto engine = engine_of(model);
+    for (const PairSummary& pair : compare(*engine, every_constructor, "dispatch=exact").pairs) {
+      EXPECT_EQ(pair.equal_steps, 4) << model;
+    }
+  }
+}
+
+TEST(SimEngine, RebuildsWhatWasLiveWithTheSameKernelsAndShapes) {
+  const auto engine = engine_of("llama-llama3");
+  for (const char* dispatch : {"dispatch=torch-cpu", "dispatch=h100-fa3", "dispatch=fp32"}) {
+    const Comparison run = compare(*engine, {"live", "token-wise", "live"}, dispatch);
+    EXPECT_EQ(run.pairs[0].equal_steps, 4) << dispatch;
+    EXPECT_EQ(run.pairs[1].equal_steps, 4) << dispatch;
+  }
+  // That arms can differ at all:
+  EXPECT_EQ(compare(*engine, {"live", "off"}, "dispatch=fp32").pairs[0].equal_steps, 1);
+}
+
+TEST(SimEngine, GivesEqualBitsInEveryBatchWhereOnlyStorageRounds) {
+  const auto engine = engine_of("qwen2");
+  for (const Padding padding : {Padding::none, Padding::left, Padding::right}) {
+    const Launch launch{1, {20, 3}, padding, 1};
+    const Comparison run =
+        compare(*engine, {"live", "live:batch=alone", "live:verify-width=3", "off"},
+                "dispatch=exact", launch);
+    for (const PairSummary& pair : run.pairs) EXPECT_EQ(pair.equal_steps, 4);
+  }
+}
+
+TEST(SimEngine, NeighboursChangeBitsThroughTheKernelsThatTheyChoose) {
+  const auto engine = engine_of("llama-llama3");
+  const Comparison run = compare(*engine, {"live", "live:batch=200"}, "storage=fp32");
+  EXPECT_LT(run.pairs[0].equal_steps, 4);
+}
+
+TEST(SimEngine, GivesTheSameLinesWithAnyNumberOfThreads) {
+  const Comparison one = compare(*engine_of("llama-llama3", 1), {"live", "off"});
+  for (const int threads : {2, 7}) {
+    EXPECT_EQ(compare(*engine_of("llama-llama3", threads), {"live", "off"}).lines, one.lines);
+  }
+}
+
+TEST(SimEngine, ContinuesASavedSequenceWithTheSameBits) {
+  const auto engine = engine_of("mistral");
+  const auto arm = engine->arm({});
+  ASSERT_TRUE(arm);
+  const auto sequence = (*arm)->open(32, {.prompt_tokens = 12});
+  ASSERT_TRUE(sequence);
+  const PassRequest request{.state_digests = true, .layer_digests = true, .state_values = true};
+  ASSERT_TRUE((*sequence)->pass(prompt, {0, 12, 0}, request));
+  const auto saved = (*sequence)->save();
+  ASSERT_TRUE(saved);
+  std::vector<TokenId> tokens = prompt;
+  tokens.push_back(5);
+  const auto first = (*sequence)->pass(tokens, {12, 1, 12}, request);
+  // The original goes another way in between.
+  tokens.back() = 6;
+  ASSERT_TRUE((*sequence)->pass(tokens, {12, 1, 12}, request));
+  tokens.back() = 5;
+  const auto second = (*saved)->pass(tokens, {12, 1, 12}, request);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->logits, second->logits);
+  EXPECT_EQ(first->digests, second->digests);
+  EXPECT_EQ(first->digests.layer.size(), 3U);
+  // 3 layers, K and V, 2 heads, one new position; digests are those of the values.
+  ASSERT_EQ(first->digests.state.size(), 12U);
+  ASSERT_EQ(first->values.size(), 12U);
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(first->digests.state[i].position, 12);
+    EXPECT_EQ(first->digests.state[i].digest,
+              digest_of(std::span<const float>(first->values[i].values)));
+  }
+  EXPECT_GT(first->cost.multiply_adds, 0);
+  (*saved)->clear();
+  EXPECT_FALSE((*saved)->pass(tokens, {12, 1, 12}, request));
+}
+
+// What --explain prints, --set accepts, and it changes nothing.
+TEST(SimEngine, ExplainsItselfInTheFormThatSettingsHave) {
+  const auto engine = engine_of("gemma3");
+  for (const char* dispatch : {"h100-fa3", "a100-fa2", "torch-cpu", "llama.cpp-cpu",
+                               "batch-invariant", "layercast", "fp32", "exact", "binary64"}) {
+    const ArmSetting set{"dispatch", dispatch};
+    const auto arm = engine->arm(std::span(&set, 1));
+    ASSERT_TRUE(arm) << arm.error().message;
+    for (const PlanStep& step : {PlanStep{0, 12, 0}, PlanStep{12, 1, 12}}) {
+      const auto lines = (*arm)->explain(step, {.prompt_tokens = 12});
+      ASSERT_TRUE(lines);
+      EXPECT_GT(lines->size(), 10U);
+      for (const ExplainedOperator& line : *lines) {
+        const std::size_t equals = line.setting.find('=');
+        ASSERT_NE(equals, std::string::npos) << line.operation;
+        std::vector<ArmSetting> settings{
+            set, {line.setting.substr(0, equals), line.setting.substr(equals + 1)}};
+        if (settings[1].key == "dispatch") settings.erase(settings.begin());
+        const auto again = engine->arm(settings);
+        ASSERT_TRUE(again) << dispatch << ": " << again.error().message;
+        EXPECT_EQ(*(*again)->explain(step, {.prompt_tokens = 12}), *lines)
+            << dispatch << ": " << line.setting;
+      }
+    }
+  }
+}
+
+TEST(SimEngine, ChangesOneLineOfADispatch) {
+  const auto engine = engine_of("llama-llama3");
+  const auto setting = [&](std::vector<ArmSetting> settings, std::string_view operation) {
+    const auto arm = engine->arm(settings);
+    EXPECT_TRUE(arm) << arm.error().message;
+    const auto lines = (*arm)->explain({12, 1, 12}, {.prompt_tokens = 12});
+    const auto line = std::ranges::find(*lines, operation, &ExplainedOperator::operation);
+    return line == lines->end() ? std::string() : line->setting;
+  };
+  EXPECT_EQ(setting({}, "linear q"), "linear.m1=h100-gemv");
+  EXPECT_EQ(setting({{"linear.m1", "gemv.lanes(32,4)"}}, "linear q"),
+            "linear.m1=h100-gemv.lanes(32,4)");
+  EXPECT_EQ(setting({{"attention.decode", "fa2.split8"}}, "attention"),
+            "attention.decode=h100-fa2.split8");
+  EXPECT_EQ(setting({{"kv", "fp16"}}, "format of K and V"), "format.kv=binary16");
+  EXPECT_EQ(setting({{"head", "fp32"}}, "format of logits"), "format.logits=binary32");
+  const ArmSetting named[] = {{"dispatch", "torch-cpu"}, {"head", "fp32"}};
+  EXPECT_EQ((*engine->arm(named))->dispatch(), "cpu+format.logits=fp32");
+  EXPECT_EQ((*engine->arm(named))->logit_format(), softfloat::binary32);
+}
+
+TEST(SimEngine, PlantsADefectThatRoundingDoesNotMake) {
+  const auto engine = engine_of("llama-llama3");
+  const Comparison run = compare(*engine, {"live", "off", "live:plant=position+1"});
+  EXPECT_LT(run.pairs[0].largest_kl, 1e-2);
+  EXPECT_GT(run.pairs[1].largest_kl, 1e-2);
+  const ArmSetting unknown{"plant", "position+2"};
+  EXPECT_THAT(engine->arm(std::span(&unknown, 1)).error().message,
+              HasSubstr("(did you mean position+1?)"));
+}
+
+TEST(SimEngine, SaysWhatTheModelIs) {
+  const auto engine = engine_of("mistral");
+  EXPECT_EQ(engine->name(), "sim");
+  EXPECT_EQ(engine->storage(), "bfloat16");
+  EXPECT_EQ(engine->vocabulary(), 96);
+  EXPECT_EQ(engine->max_positions(), 128);
+  EXPECT_EQ(engine->model_sha256().size(), 64U);
+  const ArmSetting speed{"speed", "3"};
+  const auto refused = engine->arm(std::span(&speed, 1));
+  ASSERT_FALSE(refused);
+  test::expect_one_line(refused.error());
+  EXPECT_THAT(refused.error().message, HasSubstr("setting \"speed\"; accepted: dispatch, plant"));
+}
+
+}  // namespace
+}  // namespace kvsim
