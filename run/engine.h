@@ -92,6 +92,7 @@ struct ExplainedOperator {
   std::string shape;      ///< "1 query, 129 keys"
   /// KEY=VALUE as --set accepts it: "attention.decode=h100-fa3". Empty where nothing can be set.
   std::string setting;
+  std::string detail;  ///< what follows from kernel and shape: order, splits; may be empty
 
   friend bool operator==(const ExplainedOperator&, const ExplainedOperator&) = default;
 };

@@ -5,13 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "run/model_shape.h"
+#include "run/model_weights.h"
 #include "run/sim_explain.h"
 #include "run/sim_launch.h"
 #include "run/sim_settings.h"
@@ -25,72 +24,6 @@ const softfloat::Format& format_of(Dtype dtype) {
   if (dtype == Dtype::bf16) return softfloat::bfloat16;
   if (dtype == Dtype::f16) return softfloat::binary16;
   return softfloat::binary32;
-}
-
-/// Where a layer's weight goes.
-struct LayerPlace {
-  WeightRole role;
-  WeightView DecoderLayerWeights::* view;
-};
-
-constexpr auto layer_places = std::to_array<LayerPlace>({
-    {WeightRole::attention_norm, &DecoderLayerWeights::attention_norm},
-    {WeightRole::q, &DecoderLayerWeights::query},
-    {WeightRole::k, &DecoderLayerWeights::key},
-    {WeightRole::v, &DecoderLayerWeights::value},
-    {WeightRole::o, &DecoderLayerWeights::output},
-    {WeightRole::q_bias, &DecoderLayerWeights::query_bias},
-    {WeightRole::k_bias, &DecoderLayerWeights::key_bias},
-    {WeightRole::v_bias, &DecoderLayerWeights::value_bias},
-    {WeightRole::o_bias, &DecoderLayerWeights::output_bias},
-    {WeightRole::q_norm, &DecoderLayerWeights::query_norm},
-    {WeightRole::k_norm, &DecoderLayerWeights::key_norm},
-    {WeightRole::post_attention_norm, &DecoderLayerWeights::attention_post_norm},
-    {WeightRole::mlp_norm, &DecoderLayerWeights::mlp_norm},
-    {WeightRole::gate, &DecoderLayerWeights::gate},
-    {WeightRole::up, &DecoderLayerWeights::up},
-    {WeightRole::down, &DecoderLayerWeights::down},
-    {WeightRole::gate_bias, &DecoderLayerWeights::gate_bias},
-    {WeightRole::up_bias, &DecoderLayerWeights::up_bias},
-    {WeightRole::down_bias, &DecoderLayerWeights::down_bias},
-    {WeightRole::post_mlp_norm, &DecoderLayerWeights::mlp_post_norm},
-});
-
-WeightView view_of(const Weight* weight) {
-  if (weight == nullptr) return {};
-  return {weight->bytes.data(), format_of(weight->dtype), weight->rows(), weight->columns()};
-}
-
-DecoderWeights weights_of(const Checkpoint& checkpoint) {
-  DecoderWeights weights;
-  weights.embedding = view_of(checkpoint.find(WeightRole::embedding));
-  weights.final_norm = view_of(checkpoint.find(WeightRole::final_norm));
-  if (!checkpoint.config().tied_embedding) {
-    weights.output = view_of(checkpoint.find(WeightRole::output));
-  }
-  weights.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
-  for (std::size_t layer = 0; layer < weights.layers.size(); ++layer) {
-    for (const LayerPlace& place : layer_places) {
-      weights.layers[layer].*place.view =
-          view_of(checkpoint.find(place.role, static_cast<std::int64_t>(layer)));
-    }
-  }
-  return weights;
-}
-
-/// Reads every number once: what is NaN or infinite is refused by name.
-Result<bool> check_values(const Checkpoint& checkpoint) {
-  std::vector<float> rows;
-  for (const Weight& weight : checkpoint.weights()) {
-    const std::int64_t columns = weight.columns();
-    const std::int64_t block = std::clamp<std::int64_t>((1 << 20) / columns, 1, weight.rows());
-    for (std::int64_t first = 0; first < weight.rows(); first += block) {
-      const std::int64_t count = std::min(block, weight.rows() - first);
-      rows.resize(static_cast<std::size_t>(count * columns));
-      if (auto read = checkpoint.read_rows(weight, first, rows); !read) return read;
-    }
-  }
-  return true;
 }
 
 Result<IncrementalDecoder> make_decoder(const DecoderShape& shape, const DecoderWeights& weights,
@@ -232,7 +165,7 @@ class SimArm : public EngineArm {
   const softfloat::Format& logit_format() const override { return formats_.logits; }
   Result<std::vector<ExplainedOperator>> explain(const PlanStep& step,
                                                  const Launch& launch) const override {
-    return explain_pass(*setup_.shape, setup_.options.dispatch, formats_,
+    return explain_pass(*setup_.shape, setup_.options.dispatch, formats_, setup_.options.storage,
                         launch_of_pass(launch, step));
   }
   Result<std::unique_ptr<EngineSequence>> open(std::int64_t /*capacity*/,
@@ -253,13 +186,13 @@ class SimArm : public EngineArm {
 
 class SimEngine : public Engine {
  public:
-  SimEngine(Checkpoint checkpoint, std::string model, DecoderShape shape,
+  SimEngine(Checkpoint checkpoint, std::string model, DecoderShape shape, DecoderWeights weights,
             const EngineOptions& options)
       : checkpoint_(std::move(checkpoint)),
         model_(std::move(model)),
         sha256_(checkpoint_.identity()),
         shape_(std::move(shape)),
-        weights_(weights_of(checkpoint_)),
+        weights_(std::move(weights)),
         options_(options) {}
 
   std::string name() const override { return std::string(sim_engine_name); }
@@ -312,9 +245,10 @@ Result<std::unique_ptr<Engine>> make_sim_engine(Checkpoint checkpoint, std::stri
                                                 const EngineOptions& options) {
   Result<DecoderShape> shape = decoder_shape(checkpoint.config());
   if (!shape) return shape.error();
-  if (auto checked = check_values(checkpoint); !checked) return checked.error();
+  Result<DecoderWeights> weights = decoder_weights(checkpoint);
+  if (!weights) return weights.error();
   return std::unique_ptr<Engine>(std::make_unique<SimEngine>(
-      std::move(checkpoint), std::move(model), std::move(*shape), options));
+      std::move(checkpoint), std::move(model), std::move(*shape), std::move(*weights), options));
 }
 
 }  // namespace kvsim

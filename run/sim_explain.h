@@ -12,11 +12,12 @@
 
 namespace kvsim {
 
-/// The operators of one layer and of the output in a pass, with the line of the dispatch that
-/// counts for each, as DispatchChoice::set() takes it.
-[[nodiscard]] std::vector<ExplainedOperator> explain_pass(const DecoderShape& shape,
-                                                          const DispatchChoice& dispatch,
-                                                          const DecoderFormats& formats,
-                                                          const PassLaunch& pass);
+/// operator_choices() of a pass, and the formats that hold between operators; each with its line of
+/// the dispatch, as DispatchChoice::set() takes it. Errors of operator_choices().
+[[nodiscard]] Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
+                                                                  const DispatchChoice& dispatch,
+                                                                  const DecoderFormats& formats,
+                                                                  const softfloat::Format& storage,
+                                                                  const PassLaunch& pass);
 
 }  // namespace kvsim

@@ -44,7 +44,21 @@ std::string_view value_of(std::string_view setting) {
 
 std::string mark_of(const ExplainedOperator& first, const ExplainedOperator& second) {
   if (value_of(first.setting) != value_of(second.setting)) return "kernel";
+  if (first.detail != second.detail) return "choice";
   return first.shape != second.shape ? "shape" : "";
+}
+
+/// The columns of one side.
+void add_side(Table& table, const std::string& key, const std::string& label) {
+  table.columns.push_back(left_column(key + "_shape", label));
+  table.columns.push_back(left_column(key + "_setting", "computed by"));
+  table.columns.push_back(left_column(key + "_detail", "which chooses"));
+}
+
+void add_cells(std::vector<Cell>& row, const ExplainedOperator& entry) {
+  row.emplace_back(entry.shape);
+  row.emplace_back(entry.setting);
+  row.emplace_back(entry.detail);
 }
 
 Table side_by_side(const std::string& title, const std::string& first_label,
@@ -52,14 +66,19 @@ Table side_by_side(const std::string& title, const std::string& first_label,
                    const Explained& second) {
   Table table;
   table.title = title;
-  table.columns = {
-      left_column("operation", "operation"),        left_column("first_shape", first_label),
-      left_column("first_setting", "computed by"),  left_column("second_shape", second_label),
-      left_column("second_setting", "computed by"), left_column("differs", "differs")};
-  for (std::size_t i = 0; i < std::min(first.operators.size(), second.operators.size()); ++i) {
-    const ExplainedOperator& a = first.operators[i];
-    const ExplainedOperator& b = second.operators[i];
-    table.rows.push_back({a.operation, a.shape, a.setting, b.shape, b.setting, mark_of(a, b)});
+  table.columns = {left_column("operation", "operation")};
+  add_side(table, "first", first_label);
+  add_side(table, "second", second_label);
+  table.columns.push_back(left_column("differs", "differs"));
+  const ExplainedOperator none;
+  for (std::size_t i = 0; i < std::max(first.operators.size(), second.operators.size()); ++i) {
+    const ExplainedOperator& a = i < first.operators.size() ? first.operators[i] : none;
+    const ExplainedOperator& b = i < second.operators.size() ? second.operators[i] : none;
+    std::vector<Cell> row{a.operation.empty() ? b.operation : a.operation};
+    add_cells(row, a);
+    add_cells(row, b);
+    row.emplace_back(mark_of(a, b));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -67,10 +86,12 @@ Table side_by_side(const std::string& title, const std::string& first_label,
 Table alone(const std::string& title, const std::string& label, const Explained& arm) {
   Table table;
   table.title = title;
-  table.columns = {left_column("operation", "operation"), left_column("first_shape", label),
-                   left_column("first_setting", "computed by")};
+  table.columns = {left_column("operation", "operation")};
+  add_side(table, "first", label);
   for (const ExplainedOperator& entry : arm.operators) {
-    table.rows.push_back({entry.operation, entry.shape, entry.setting});
+    std::vector<Cell> row{entry.operation};
+    add_cells(row, entry);
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

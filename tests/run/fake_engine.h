@@ -115,7 +115,7 @@ class FakeArm : public EngineArm {
   const softfloat::Format& logit_format() const override { return softfloat::binary32; }
   Result<std::vector<ExplainedOperator>> explain(const PlanStep& step,
                                                  const Launch& /*launch*/) const override {
-    return std::vector<ExplainedOperator>{{"all", std::to_string(step.rows) + " rows", ""}};
+    return std::vector<ExplainedOperator>{{"all", std::to_string(step.rows) + " rows", "", ""}};
   }
   Result<std::unique_ptr<EngineSequence>> open(std::int64_t /*capacity*/,
                                                const Launch& launch) const override {

@@ -203,13 +203,12 @@ TEST(SimEngine, ChangesOneLineOfADispatch) {
     const auto line = std::ranges::find(*lines, operation, &ExplainedOperator::operation);
     return line == lines->end() ? std::string() : line->setting;
   };
-  EXPECT_EQ(setting({}, "linear q"), "linear.m1=h100-gemv");
-  EXPECT_EQ(setting({{"linear.m1", "gemv.lanes(32,4)"}}, "linear q"),
+  EXPECT_EQ(setting({}, "query"), "linear.m1=h100-gemv");
+  EXPECT_EQ(setting({{"linear.m1", "gemv.lanes(32,4)"}}, "query"),
             "linear.m1=h100-gemv.lanes(32,4)");
   EXPECT_EQ(setting({{"attention.decode", "fa2.split8"}}, "attention"),
             "attention.decode=h100-fa2.split8");
-  EXPECT_EQ(setting({{"kv", "fp16"}}, "format of K and V"), "format.kv=binary16");
-  EXPECT_EQ(setting({{"head", "fp32"}}, "format of logits"), "format.logits=binary32");
+  EXPECT_EQ(setting({{"kv", "fp16"}}, "K and V"), "format.kv=binary16");
   const ArmSetting named[] = {{"dispatch", "torch-cpu"}, {"head", "fp32"}};
   EXPECT_EQ((*engine->arm(named))->dispatch(), "cpu+format.logits=fp32");
   EXPECT_EQ((*engine->arm(named))->logit_format(), softfloat::binary32);
