@@ -148,6 +148,20 @@ class Share {
   double done_ = 0;
 };
 
+/// What kernels refuse of a prompt's first passes is refused before anything is computed.
+Result<bool> check_kernels(const PreparedArm& arm, std::int64_t prompt) {
+  for (const std::int64_t generated : {0, 1}) {
+    const auto passes = generated == 0 ? cache_plan(arm.arm, prompt, 0)
+                                       : next_passes(arm.arm, prompt, generated - 1);
+    if (!passes) return passes.error();
+    for (const PlanStep& pass : {passes->front(), passes->back()}) {
+      const auto explained = arm.engine->explain(pass, arm.launch_of(prompt));
+      if (!explained) return explained.error();
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<PreparedRun> PreparedRun::make(const Engine& engine, RunOptions options,
@@ -187,6 +201,10 @@ Result<PreparedRun> PreparedRun::make(const Engine& engine, RunOptions options,
     Result<std::unique_ptr<EngineArm>> engine_arm = engine.arm(settings);
     if (!engine_arm) return with_front(front, engine_arm.error());
     prepared.engine = std::move(*engine_arm);
+    const auto prompt = std::ssize(prompts.front().ids);
+    if (const auto checked = check_kernels(prepared, prompt); !checked) {
+      return with_front(front, checked.error());
+    }
     run.record_.arms.push_back({arm.label, to_text(arm), prepared.engine->dispatch()});
     run.arms_.push_back(std::move(prepared));
   }

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "sim/decoder/explain.h"
 #include "softfloat/formats.h"
@@ -29,11 +29,15 @@ Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
   if (!choices) return choices.error();
   std::vector<ExplainedOperator> list;
   list.reserve(choices->size() + 4);
+  const std::vector<DispatchLine> lines = dispatch.lines();
+  const auto setting = [&](const OperatorChoice& choice) {
+    if (choice.line.empty()) return fmt::format("dispatch={}", dispatch.name());
+    // The line may say more than the kernel's name: a forced number of splits.
+    const auto line = std::ranges::find(lines, choice.line, &DispatchLine::operation);
+    return fmt::format("{}={}", choice.line, line == lines.end() ? choice.kernel : line->kernel);
+  };
   for (const OperatorChoice& choice : *choices) {
-    list.push_back({choice.operation, choice.shape,
-                    choice.line.empty() ? fmt::format("dispatch={}", dispatch.name())
-                                        : fmt::format("{}={}", choice.line, choice.kernel),
-                    choice.detail});
+    list.push_back({choice.operation, choice.shape, setting(choice), choice.detail});
   }
   const auto add = [&](std::string_view what, std::string_view line,
                        const softfloat::Format& value) {

@@ -35,6 +35,7 @@ constexpr std::array prompt_rows{
                "JSON lines with question and answer, put in front of every prompt as \"Question: "
                "... Answer: ...\""},
     OptionSpec{"--chat", "", "write each prompt as the user's turn in the model's chat template"},
+    OptionSpec{"--chat-template", "NAME", "the same in the template of that name"},
     OptionSpec{"--limit", "N", "the first N prompts only"},
     OptionSpec{"--sample-seed", "N", "with --limit: N prompts drawn under this seed instead"},
 };
@@ -99,8 +100,9 @@ Result<bool> add_examples(const ParsedOptions& options, std::vector<Prompt>& pro
 Result<EncodeOptions> apply_template(const ParsedOptions& options, const PromptEncoding& encoding,
                                      std::vector<Prompt>& prompts) {
   EncodeOptions encode;
-  if (!options.has("--chat")) return encode;
-  const auto row = chat_template_of(encoding.folder);
+  const auto name = options.value("--chat-template");
+  if (!name && !options.has("--chat")) return encode;
+  const auto row = name ? find_chat_template(*name) : chat_template_of(encoding.folder);
   if (!row) return row.error();
   for (Prompt& prompt : prompts) {
     if (!prompt.ids.empty()) return usage("--chat is given with token ids; texts are accepted");

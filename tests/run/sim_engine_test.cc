@@ -121,7 +121,7 @@ TEST(SimEngine, GivesEqualBitsInEveryBatchWhereOnlyStorageRounds) {
 
 TEST(SimEngine, NeighboursChangeBitsThroughTheKernelsThatTheyChoose) {
   const auto engine = engine_of("llama-llama3");
-  const Comparison run = compare(*engine, {"live", "live:batch=200"}, "storage=fp32");
+  const Comparison run = compare(*engine, {"live", "live:batch=200"}, "dispatch=fp32");
   EXPECT_LT(run.pairs[0].equal_steps, 4);
 }
 
@@ -178,7 +178,7 @@ TEST(SimEngine, ExplainsItselfInTheFormThatSettingsHave) {
     for (const PlanStep& step : {PlanStep{0, 12, 0}, PlanStep{12, 1, 12}}) {
       const auto lines = (*arm)->explain(step, {.prompt_tokens = 12});
       ASSERT_TRUE(lines);
-      EXPECT_GT(lines->size(), 10U);
+      EXPECT_GT(lines->size(), dispatch == std::string_view("binary64") ? 0U : 10U);
       for (const ExplainedOperator& line : *lines) {
         const std::size_t equals = line.setting.find('=');
         ASSERT_NE(equals, std::string::npos) << line.operation;
