@@ -7,7 +7,7 @@
 /// on the tokens, and a little on how many rows each pass had, unless the arm is `invariant`.
 
 #include <algorithm>
-#include <atomic>
+#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -148,7 +148,9 @@ class FakeEngine : public Engine {
       if (setting.key == "invariant") {
         result->invariant = setting.value == "yes";
       } else if (setting.key == "noise") {
-        result->noise = std::uint64_t{1} << static_cast<unsigned>(std::stoi(setting.value));
+        unsigned bits = 0;
+        std::from_chars(setting.value.data(), setting.value.data() + setting.value.size(), bits);
+        result->noise = std::uint64_t{1} << bits;
       } else {
         return Error{ErrorKind::usage, "key \"" + setting.key + "\"; accepted: invariant, noise"};
       }
