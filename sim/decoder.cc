@@ -202,6 +202,7 @@ class Runner : public decoder::LayerSteps {
     const decoder::OperatorSetup setup{.shape = shape_,
                                        .formats = {.weights = {},
                                                    .operands = {},
+                                                   .accumulator = {},
                                                    .activations = format,
                                                    .kv = format,
                                                    .logits = format},

@@ -85,6 +85,7 @@ std::vector<DispatchLine> dispatch_lines(const Dispatch& dispatch) {
   add("log-softmax", dispatch.log_softmax);
   add("format.weights", format_text(dispatch.formats.weights));
   add("format.operands", format_text(dispatch.formats.operands));
+  add("format.accumulator", format_text(dispatch.formats.accumulator));
   add("format.activations", format_text(dispatch.formats.activations));
   add("format.kv", format_text(dispatch.formats.kv));
   add("format.logits", format_text(dispatch.formats.logits));

@@ -34,11 +34,15 @@ struct LinearChoice {
 
 /// Formats that a dispatch sets; none: as the model and the user have them.
 struct DispatchFormats {
-  std::optional<softfloat::Format> weights;   ///< none: as the file has them
-  std::optional<softfloat::Format> operands;  ///< of linear layers and queries; none: not rounded
-  std::optional<softfloat::Format> activations;  ///< what every operator rounds its result to
-  std::optional<softfloat::Format> kv;           ///< of the cache; none: as activations
-  std::optional<softfloat::Format> logits;       ///< of the output head; none: as activations
+  std::optional<softfloat::Format> weights = {};  ///< none: as the file has them
+  std::optional<softfloat::Format> operands =
+      {};  ///< of linear layers and queries; none: not rounded
+  /// In which linear layers add and round their products; none: that of the kernel. A matrix unit
+  /// has its own, which this one must hold.
+  std::optional<softfloat::Format> accumulator = {};
+  std::optional<softfloat::Format> activations = {};  ///< what every operator rounds its result to
+  std::optional<softfloat::Format> kv = {};           ///< of the cache; none: as activations
+  std::optional<softfloat::Format> logits = {};       ///< of the output head; none: as activations
 
   friend bool operator==(const DispatchFormats&, const DispatchFormats&) = default;
 };

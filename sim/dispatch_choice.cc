@@ -31,8 +31,9 @@ namespace {
 constexpr std::int64_t most_splits = 4096;
 constexpr std::int64_t most_multiprocessors = 65536;
 
-constexpr auto format_lines = std::to_array<std::string_view>(
-    {"format.weights", "format.operands", "format.activations", "format.kv", "format.logits"});
+constexpr auto format_lines =
+    std::to_array<std::string_view>({"format.weights", "format.operands", "format.accumulator",
+                                     "format.activations", "format.kv", "format.logits"});
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
@@ -191,9 +192,9 @@ Result<bool> DispatchChoice::set_operator(std::string_view line, std::string_vie
 }
 
 Result<bool> DispatchChoice::set_format(std::string_view line, std::string_view value) {
-  constexpr std::array fields{&DispatchFormats::weights, &DispatchFormats::operands,
-                              &DispatchFormats::activations, &DispatchFormats::kv,
-                              &DispatchFormats::logits};
+  constexpr std::array fields{&DispatchFormats::weights,     &DispatchFormats::operands,
+                              &DispatchFormats::accumulator, &DispatchFormats::activations,
+                              &DispatchFormats::kv,          &DispatchFormats::logits};
   const auto index =
       static_cast<std::size_t>(std::ranges::find(format_lines, line) - format_lines.begin());
   std::optional<softfloat::Format>& format = row_.formats.*fields[index];

@@ -32,8 +32,8 @@ struct DispatchSetting {
 ///   attention.prefill  kernel where a pass has two or more queries
 ///   attention.decode   kernel of one query
 ///   norm, norm.plus-one, softmax, log-softmax, rope, silu, gelu, gelu-tanh, residual
-///   format.weights, format.operands, format.activations, format.kv, format.logits   a format;
-///                      "default": as DecoderFormats says
+///   format.weights, format.operands, format.accumulator, format.activations, format.kv,
+///   format.logits      a format, or "default": as DispatchFormats says
 /// Kernels are those of their tables. Without the device in front, a name is looked up on the
 /// device of the set and then on the others: `fa2` is h100-fa2 under h100-fa3. A linear kernel may
 /// be followed by a dot and an order (sim/order.h), which its rows then sum in:

@@ -164,6 +164,8 @@ struct LinearProblem {
   /// Format of the results instead of the kernel's, for example binary32 for an output head that
   /// leaves its sums unrounded.
   std::optional<softfloat::Format> output = {};
+  /// Format of rounded products and partial sums instead of the kernel's.
+  std::optional<softfloat::Format> accumulator = {};
 };
 
 /// Computes the layer as the kernel does; out[i × out_stride + j] are numbers of the plan's output

@@ -110,9 +110,14 @@ Result<bool> check_launch(const AttentionKernel& kernel, const AttentionProblem&
   return true;
 }
 
-Result<bool> check_mask(const AttentionMask& mask) {
-  Result<bool> checked = check_sizes(std::array{NamedSize{"window", mask.window}}, 0);
+Result<bool> check_mask(const AttentionKernel& kernel, const AttentionMask& mask) {
+  Result<bool> checked = check_sizes(
+      std::array{NamedSize{"window", mask.window}, NamedSize{"first_key", mask.first_key}}, 0);
   if (!checked) return checked;
+  if (mask.first_key > 0 && !masks_padding(kernel)) {
+    return usage(fmt::format("kernel {} with {} masked keys before the first: it has no such mask",
+                             kernel.name, mask.first_key));
+  }
   if (!(mask.soft_cap >= 0) || std::isinf(mask.soft_cap)) {
     return usage(fmt::format("soft cap {}: must be finite and 0 or more", mask.soft_cap));
   }
@@ -165,7 +170,7 @@ Result<const StorageSums*> check_problem(const AttentionKernel& kernel,
                              problem.kv_head_stride,
                              problem.shape.kv_len * problem.shape.head_dim));
   }
-  if (checked) checked = check_mask(problem.mask);
+  if (checked) checked = check_mask(kernel, problem.mask);
   if (checked) checked = check_launch(kernel, problem);
   if (checked) checked = check_family(kernel, problem);
   if (!checked) return checked.error();

@@ -190,6 +190,11 @@ struct AttentionKernel {
 [[nodiscard]] softfloat::Format output_format(const AttentionKernel& kernel,
                                               const softfloat::Format& storage);
 
+/// Whether the kernel takes AttentionMask::first_key.
+[[nodiscard]] constexpr bool masks_padding(const AttentionKernel& kernel) {
+  return kernel.family != AttentionFamily::online_tiles && kernel.family != AttentionFamily::paged;
+}
+
 /// "eager", "online tiles", "paged", "torch CPU" or "llama.cpp CPU".
 [[nodiscard]] std::string_view to_string(AttentionFamily family);
 

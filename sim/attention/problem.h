@@ -18,6 +18,9 @@ struct AttentionMask {
   bool causal = true;       ///< it sees keys 0 … p; otherwise all
   std::int64_t window = 0;  ///< it sees keys p − window + 1 … only; 0: no window
   float soft_cap = 0;       ///< c > 0: scores become c · tanh(score ÷ c); 0: none
+  /// Keys before it are seen by no query: padding. Kernels that take no such mask, which are those
+  /// of the online-tiles and paged families, accept 0 only.
+  std::int64_t first_key = 0;
 };
 
 /// What else is in the launch, and what the caller fixes of it: kernels choose how they split the

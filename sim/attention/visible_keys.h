@@ -29,6 +29,7 @@ struct KeyRange {
   KeyRange range{0, shape.kv_len};
   if (mask.causal) range.end = std::min(range.end, position + 1);
   if (mask.window > 0) range.begin = std::max<std::int64_t>(0, position - mask.window + 1);
+  range.begin = std::max(range.begin, mask.first_key);
   return range;
 }
 

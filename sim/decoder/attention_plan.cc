@@ -41,6 +41,13 @@ AttentionPlan plan_attention(const OperatorSetup& setup, const PassRows& rows,
   return plan;
 }
 
+AttentionPlan with_masked_padding(AttentionPlan plan) {
+  plan.masked_keys = plan.first_key;
+  plan.keys += plan.first_key;
+  plan.first_key = 0;
+  return plan;
+}
+
 std::vector<std::int64_t> planned_positions(const OperatorSetup& setup, const PassRows& rows) {
   std::vector<std::int64_t> positions(static_cast<std::size_t>(rows.count));
   const bool counts_rows =

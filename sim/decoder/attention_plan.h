@@ -13,13 +13,14 @@
 /// What attention of one pass sees, planted defects included.
 namespace kvsim::decoder {
 
-/// Which rows are computed, and over which keys. Rows of padding see nothing; the others see no
-/// padding, as libraries that strip it do.
+/// Which rows are computed, and over which keys. Rows of padding see nothing, and no other row sees
+/// padding: it is stripped, or masked where the kernel can.
 struct AttentionPlan {
   std::int64_t first_query = 0;  ///< row of the pass
   std::int64_t queries = 0;      ///< 0: the pass is all padding
   std::int64_t first_key = 0;    ///< row of the cache
   std::int64_t keys = 0;
+  std::int64_t masked_keys = 0;  ///< of these, at the start
   bool causal = true;
   bool leaks = false;  ///< every query but the last sees one key beyond its own
   std::int64_t window = 0;
@@ -29,6 +30,9 @@ struct AttentionPlan {
 
 [[nodiscard]] AttentionPlan plan_attention(const OperatorSetup& setup, const PassRows& rows,
                                            const LayerPosition& layer);
+
+/// The plan for a kernel that masks padding instead of stripping it.
+[[nodiscard]] AttentionPlan with_masked_padding(AttentionPlan plan);
 
 /// The position of each row of the pass.
 [[nodiscard]] std::vector<std::int64_t> planned_positions(const OperatorSetup& setup,

@@ -36,6 +36,7 @@ Result<DecoderFormats> resolve_formats(const Dispatch& dispatch, const softfloat
     return formats;
   }
   formats.operands = set.operands;
+  formats.accumulator = set.accumulator;
   formats.activations = set.activations.value_or(storage);
   formats.kv = set.kv.value_or(formats.activations);
   formats.logits = set.logits.value_or(formats.activations);

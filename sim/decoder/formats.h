@@ -16,6 +16,7 @@ struct DecoderFormats {
   std::optional<softfloat::Format> weights;  ///< none: as they stand
   /// What the input of a linear layer is rounded to first; none: not at all.
   std::optional<softfloat::Format> operands;
+  std::optional<softfloat::Format> accumulator;  ///< of linear layers; none: the kernel's
   softfloat::Format activations;
   softfloat::Format kv;
   softfloat::Format logits;

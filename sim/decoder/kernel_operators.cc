@@ -42,7 +42,7 @@ class KernelOperators : public RowOperators {
     rows_ = rows;
     for (std::size_t i = 0; i < buffer_count; ++i) {
       const std::int64_t size = rows.count * width(static_cast<Buffer>(i));
-      buffers_[i].assign(static_cast<std::size_t>(size), 0);
+      buffers_[i].resize(static_cast<std::size_t>(size));  // every operator writes all of its rows
     }
   }
 
@@ -99,12 +99,13 @@ class KernelOperators : public RowOperators {
   }
 
   Result<bool> attend(const LayerPosition& layer, const CacheLayer& cache) override {
-    const AttentionPlan plan = plan_attention(setup_, rows_, layer);
+    AttentionPlan plan = plan_attention(setup_, rows_, layer);
     std::ranges::fill(all(Buffer::attended), 0.0F);
     if (plan.queries == 0) return true;
     if (setup_.dispatch.arithmetic == DispatchArithmetic::exact) {
       return attend_exactly(plan, cache);
     }
+    if (masks_padding(kernel())) plan = with_masked_padding(plan);
     Keys keys;
     if (is_planted_into_cache(setup_, rows_)) {
       planted_keys_ = cache.cache->read(cache.layer, KvPart::key, plan.first_key, plan.keys);
@@ -178,6 +179,10 @@ class KernelOperators : public RowOperators {
   [[nodiscard]] std::int64_t width(Buffer buffer) const {
     return buffer_width(setup_.shape, buffer);
   }
+  /// Of attention in this pass.
+  [[nodiscard]] const AttentionKernel& kernel() const {
+    return rows_.is_decode() ? *kernels_.decode : *kernels_.prefill;
+  }
   [[nodiscard]] std::vector<float>& all(Buffer buffer) {
     return buffers_[static_cast<std::size_t>(buffer)];
   }
@@ -216,6 +221,7 @@ class KernelOperators : public RowOperators {
                           .w_by_outputs = step.by_outputs,
                           .bias = step.bias};
     if (!(problem.storage == output)) problem.output = output;
+    problem.accumulator = setup_.formats.accumulator;
     return apply_linear(**kernel, problem, out, step.outputs, setup_.engine);
   }
 
@@ -255,7 +261,8 @@ class KernelOperators : public RowOperators {
     problem.shape = {shape.query_heads, shape.kv_heads, count, plan.keys, shape.head_dim};
     problem.mask = {.causal = plan.causal,
                     .window = plan.window,
-                    .soft_cap = static_cast<float>(plan.soft_cap)};
+                    .soft_cap = static_cast<float>(plan.soft_cap),
+                    .first_key = plan.masked_keys};
     problem.storage = joint_format(operand, setup_.formats.kv);
     problem.scale = static_cast<float>(plan.scale);
     problem.q = q.data();
@@ -272,8 +279,7 @@ class KernelOperators : public RowOperators {
     problem.launch.splits = decode ? setup_.dispatch.decode_splits : setup_.dispatch.prefill_splits;
     AttentionOptions options = setup_.attention;
     options.engine = setup_.engine;
-    Result<AttentionResult> result =
-        run_attention(decode ? *kernels_.decode : *kernels_.prefill, problem, options);
+    Result<AttentionResult> result = run_attention(kernel(), problem, options);
     if (!result) return result.error();
     exp_bounded_ = exp_bounded_ || result->exp_bounded;
     Result<bool> rounded = round(setup_.formats.activations, result->out);
