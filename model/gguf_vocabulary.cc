@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -33,6 +34,7 @@ class GgufVocabulary {
   [[nodiscard]] std::optional<Error> read_pieces();
   [[nodiscard]] std::optional<Error> read_merges();
   [[nodiscard]] std::optional<Error> read_id(std::string_view name, std::optional<TokenId>& id);
+  void mark_unknown();
   [[nodiscard]] std::optional<Error> read_flag(std::string_view name, bool& flag);
   /// Reads an array of numbers with as many items as there are tokens; null if it is missing.
   [[nodiscard]] Result<const GgufArray*> per_token(std::string_view name, GgufType item);
@@ -156,6 +158,15 @@ std::optional<Error> GgufVocabulary::read_flag(std::string_view name, bool& flag
   return std::nullopt;
 }
 
+/// Some converters give the unknown token the type of control tokens and name its id only.
+void GgufVocabulary::mark_unknown() {
+  const auto is_unknown = [](const Piece& piece) { return piece.kind == PieceKind::unknown; };
+  const std::optional<TokenId> id = vocabulary_.unknown;
+  if (!id || std::ranges::any_of(vocabulary_.pieces, is_unknown)) return;
+  Piece& piece = vocabulary_.pieces[static_cast<std::size_t>(*id)];
+  if (piece.kind == PieceKind::control) piece.kind = PieceKind::unknown;
+}
+
 Result<Vocabulary> GgufVocabulary::read() {
   if (auto error = read_kind()) return *error;
   const bool is_bpe = vocabulary_.kind == VocabularyKind::byte_level_bpe;
@@ -167,6 +178,7 @@ Result<Vocabulary> GgufVocabulary::read() {
   if (auto error = read_id("eos_token_id", vocabulary_.eos)) return *error;
   if (!is_bpe) {
     if (auto error = read_id("unknown_token_id", vocabulary_.unknown)) return *error;
+    mark_unknown();
   }
   vocabulary_.add_bos = vocabulary_.add_bos && vocabulary_.bos.has_value();
   if (auto error = read_flag("add_bos_token", vocabulary_.add_bos)) return *error;

@@ -274,6 +274,34 @@ TEST_F(GgufImport, RefusesWeightsThatAreNoNumbers) {
   }
 }
 
+// Every cut and every changed byte of the head: an error or a model, no crash, and no message of
+// several lines. The sanitizers watch.
+TEST(GgufHead, IsReadWithoutTrust) {
+  GgufModelBytes model = test::small_gguf("llama");
+  model.add_bpe_tokenizer();
+  const std::string whole = model.bytes();
+  const std::size_t head = whole.size() - 4 * 2 * 600;  // behind it there are only weights
+  const auto look = [](const std::string& bytes) {
+    const auto metadata = GgufMetadata::parse(test::bytes_of(bytes), "f");
+    if (!metadata) return metadata.error().message;
+    const auto tensors = read_gguf_tensors(test::bytes_of(bytes), *metadata, "f");
+    if (!tensors) return tensors.error().message;
+    const auto read = read_gguf_model(*metadata, *tensors, Dtype::bf16, "f");
+    return read ? std::string() : read.error().message;
+  };
+  EXPECT_EQ(look(whole), "");
+  for (std::size_t cut = 1; cut < whole.size(); cut += 7) {
+    EXPECT_NE(look(whole.substr(0, whole.size() - cut)), "") << cut;
+  }
+  for (std::size_t at = 0; at < head; at += 3) {
+    for (const char flip : {'\x01', '\x80', '\xff'}) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      EXPECT_EQ(look(bytes).find('\n'), std::string::npos) << at;
+    }
+  }
+}
+
 TEST_F(GgufImport, LinearScalingIsKept) {
   GgufModelBytes model = test::small_gguf("llama");
   model.add_text("llama.rope.scaling.type", "linear");

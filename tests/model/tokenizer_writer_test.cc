@@ -96,6 +96,23 @@ TEST(TokenizerWriter, ATokenizerJsonReadsBack) {
   }
 }
 
+// As the GGUF files of Gemma 3 are: <unk> has the type of control tokens.
+TEST(TokenizerWriter, AnUnknownTokenThatOnlyItsIdTells) {
+  const std::string bytes = test::gguf({
+      test::gguf_entry("tokenizer.ggml.model", GgufType::text, test::gguf_text("llama")),
+      test::gguf_texts("tokenizer.ggml.tokens", {"<pad>", "<eos>", "<unk>", "a"}),
+      test::gguf_floats("tokenizer.ggml.scores", {0, 0, 0, -1}),
+      test::gguf_int32s("tokenizer.ggml.token_type", {3, 3, 3, 1}),
+      test::gguf_entry("tokenizer.ggml.unknown_token_id", GgufType::uint32, test::four_bytes(2)),
+  });
+  const auto files = gguf_tokenizer_files(test::bytes_of(bytes), "GemmaTokenizer", "f");
+  ASSERT_TRUE(files) << files.error().message;
+  ASSERT_EQ(files->front().name, "tokenizer.model");
+  const auto tokenizer = Tokenizer::parse(test::bytes_of(files->front().text), "g");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_TRUE(Tokenizer::parse(test::bytes_of(bytes), "f"));
+}
+
 TEST(TokenizerWriter, RefusesTokensThatAreNotUtf8) {
   Vocabulary vocabulary;
   vocabulary.pieces = {{.text = "\xff"}};
