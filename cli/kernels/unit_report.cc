@@ -188,6 +188,10 @@ constexpr std::string_view rounding_note =
     "rounding: of a block's result, RZ toward zero or RNE to nearest, ties to even; E8M13 is "
     "binary32 with 13 fraction bits.";
 
+constexpr std::string_view chain_note =
+    "chain: blocks × L of one instruction. open: parameters that the sources leave open; `kvsim "
+    "kernels --units NAME` tells more.";
+
 constexpr std::array<std::string_view, 12> overview_columns{
     "name",          "operation",  "input", "output", "fan_in",   "fraction_bits",
     "zero_exponent", "conversion", "chain", "open",   "evidence", "source"};
@@ -224,11 +228,8 @@ Report units_report() {
                   table.rows.size(), measured);
   table = with_columns(table, overview_columns);
   number_sources(table);
-  table.notes.insert(
-      table.notes.begin(),
-      {"", std::string(terms_note), std::string(parts_note), std::string(rounding_note),
-       "chain: blocks × L of one instruction. open: parameters that the sources "
-       "leave open; `kvsim kernels --units NAME` tells more."});
+  table.notes.insert(table.notes.begin(), {"", std::string(terms_note), std::string(parts_note),
+                                           std::string(rounding_note), std::string(chain_note)});
   return report;
 }
 
