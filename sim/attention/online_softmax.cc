@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -76,9 +77,11 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
     if (rule_.rescale_threshold > 0 && x >= -rule_.rescale_threshold) {
       maximum = before;
     } else {
-      rescaled = true;
-      r = exponents_.natural() ? exp_.exp(x) : exp_.exp2(x);
+      // Mostly the maximum stays, and an exponential on its own takes as long as a vector of them.
+      const bool stays = x == 0 && !std::signbit(x);
+      r = stays ? exp_of_zero_ : exponential(x);
       if (rule_.flush_below < 0 && x < rule_.flush_below) r = 0;
+      rescaled = r != 1;
     }
   }
   // FlashAttention-4 masks a row's first block and blocks with hidden keys, and emulates elsewhere.

@@ -21,6 +21,15 @@ namespace {
 
 constexpr std::int64_t rows_of_a_tile = 128;  // changes no bit: rows are independent
 
+constexpr std::int64_t few_rows = 16;  // of a tile whose blocks are scored together
+
+/// Blocks that are scored at once: so many that their keys, and their values, leave room in the
+/// second cache.
+std::int64_t blocks_at_once(std::int64_t block_columns, std::int64_t bytes_of_key) {
+  constexpr std::int64_t bytes_at_once = 1 << 16;
+  return std::max<std::int64_t>(1, bytes_at_once / (block_columns * bytes_of_key));
+}
+
 std::span<const std::byte> bytes_of(NumberPointer numbers, std::int64_t count) {
   return {static_cast<const std::byte*>(numbers.data()), index(count * numbers.bytes())};
 }
@@ -45,13 +54,56 @@ Result<bool> OnlineTiles::run_tile(const TileTask& task, const SplitStore& store
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::int64_t number = rule_.last_to_first ? blocks - 1 - i : i;
     const std::int64_t begin = task.keys.begin + number * plan_.block_columns;
-    // What is visited next: the block before or after this one, as far as the split has it.
-    const std::int64_t after =
-        rule_.last_to_first ? begin - plan_.block_columns : begin + plan_.block_columns;
+    // What is scored next and not yet in the cache, as far as the split has it.
+    const std::int64_t step =
+        (rows > few_rows ? 1 : blocks_at_once(plan_.block_columns, bytes_of_key(task))) *
+        plan_.block_columns;
+    const std::int64_t after = rule_.last_to_first ? begin - step : begin + step;
     Result<bool> done = run_block(task, block_from(task, begin), block_from(task, after), state);
     if (!done) return done;
   }
   finish(task, state, store);
+  return true;
+}
+
+/// The scores of a block. With few rows those of several blocks are computed at once: preparing the
+/// queries then counts.
+Result<bool> OnlineTiles::add_scores(const TileTask& task, const RowRange& rows,
+                                     const KeyRange& block, State& state) const {
+  const AttentionShape& shape = run_.shape();
+  const std::int64_t columns = plan_.block_columns;
+  float* const p = state.p.data() + rows.first * columns;
+  Factors factors{.rows = rows.count,
+                  .terms = shape.head_dim,
+                  .a = state.q.data() + rows.first * shape.head_dim,
+                  .a_stride = shape.head_dim,
+                  .b_stride = shape.head_dim,
+                  .b_transposed = true};
+  const auto multiply = [&](const KeyRange& range, float* out, std::int64_t out_stride) {
+    const std::int64_t numbers = range.size() * shape.head_dim;
+    factors.columns = range.size();
+    factors.b = keys(task.kv_head) + range.begin * shape.head_dim;
+    factors.read_next = bytes_of(values(task.kv_head) + range.begin * shape.head_dim, numbers);
+    return scores_.multiply(factors, out, out_stride, run_.engine_of_one());
+  };
+  if (task.count > few_rows) return multiply(block, p, columns);
+
+  if (block.begin < state.scored.begin || block.end > state.scored.end) {
+    const std::int64_t others = blocks_at_once(columns, bytes_of_key(task)) * columns - columns;
+    const KeyRange range = rule_.last_to_first ? KeyRange{block.begin - others, block.end}
+                                               : KeyRange{block.begin, block.end + others};
+    state.scored = intersect(range, task.keys);
+    factors.rows = task.count;
+    factors.a = state.q.data();
+    state.scores.resize(index(task.count * state.scored.size()));
+    Result<bool> done = multiply(state.scored, state.scores.data(), state.scored.size());
+    if (!done) return done;
+  }
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    const float* const from = state.scores.data() + (rows.first + row) * state.scored.size() +
+                              block.begin - state.scored.begin;
+    std::copy_n(from, block.size(), p + row * columns);
+  }
   return true;
 }
 
@@ -69,16 +121,7 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
   float* const p = state.p.data() + first_row * columns;
   float* const o = state.o.data() + first_row * shape.head_dim;
   const NumberPointer v = values(task.kv_head) + block.begin * shape.head_dim;
-  Result<bool> done = scores_.multiply({.rows = rows,
-                                        .terms = shape.head_dim,
-                                        .columns = block.size(),
-                                        .a = state.q.data() + first_row * shape.head_dim,
-                                        .a_stride = shape.head_dim,
-                                        .b = keys(task.kv_head) + block.begin * shape.head_dim,
-                                        .b_stride = shape.head_dim,
-                                        .b_transposed = true,
-                                        .read_next = bytes_of(v, block.size() * shape.head_dim)},
-                                       p, columns, run_.engine_of_one());
+  Result<bool> done = add_scores(task, {first_row, rows}, block, state);
   if (!done) return done;
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
     const KeyRange seen = intersect(seen_by(task, row), block);

@@ -33,6 +33,12 @@ struct TileTask {
   KeyRange keys;
 };
 
+/// Rows of a tile.
+struct RowRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
 /// Where the rows of a split go: outputs divided by their sum and the logarithm of that sum, by row
 /// as in AttentionResult.
 struct SplitStore {
@@ -54,7 +60,8 @@ class OnlineTiles {
         operand_(rule_.operands_in_half ? softfloat::binary16 : run.problem.storage),
         steps_(row_steps(run.options.engine.level)),
         exp_(gpu_exp2(run)),
-        polynomial_(ExpModel::fa4_polynomial) {
+        polynomial_(ExpModel::fa4_polynomial),
+        exp_of_zero_(exponential(0.0F)) {
     if (operand_ == run.problem.storage) return;
     k_converted_ = read_heads(run, run.problem.k);
     v_converted_ = read_heads(run, run.problem.v);
@@ -82,6 +89,9 @@ class OnlineTiles {
     return v_converted_.empty() ? run_.values(kv_head)
                                 : v_converted_.data() + kv_head * head_numbers();
   }
+  [[nodiscard]] std::int64_t bytes_of_key(const TileTask& task) const {
+    return keys(task.kv_head).bytes() * run_.shape().head_dim;
+  }
   [[nodiscard]] std::int64_t head_numbers() const {
     return run_.shape().kv_len * run_.shape().head_dim;
   }
@@ -101,6 +111,11 @@ class OnlineTiles {
   [[nodiscard]] KeyRange block_from(const TileTask& task, std::int64_t begin) const {
     return intersect({begin, begin + plan_.block_columns}, task.keys);
   }
+  [[nodiscard]] float exponential(float x) const {
+    return exponents_.natural() ? exp_.exp(x) : exp_.exp2(x);
+  }
+  Result<bool> add_scores(const TileTask& task, const RowRange& rows, const KeyRange& block,
+                          State& state) const;
   Result<bool> run_block(const TileTask& task, const KeyRange& block, const KeyRange& next,
                          State& state) const;
   void softmax_row(std::int64_t row, const KeyRange& seen, State& state) const;
@@ -127,6 +142,7 @@ class OnlineTiles {
   const RowSteps& steps_;
   ExpFunction exp_;
   ExpFunction polynomial_;
+  float exp_of_zero_;  ///< 1, unless the caller moves results
   std::vector<float> k_converted_, v_converted_;
 };
 
@@ -144,6 +160,8 @@ struct OnlineTiles::State {
   std::vector<float> q;        ///< [rows][head_dim]
   std::vector<float> o;        ///< [rows][head_dim]
   std::vector<float> p;        ///< [rows][columns]: scores, exponents, then probabilities
+  std::vector<float> scores;   ///< [rows][scored.size()], where several blocks are scored at once
+  KeyRange scored;             ///< the keys of `scores`
   std::vector<float> maximum;  ///< [rows]
   std::vector<float> rescale;  ///< [rows]: r of the block
   std::vector<float> sums;     ///< [rows][row_sum_parts]

@@ -22,7 +22,7 @@ struct Factors {
   std::int64_t columns = 0;
   const float* a = nullptr;
   std::int64_t a_stride = 0;
-  NumberPointer b;
+  NumberPointer b = {};
   std::int64_t b_stride = 0;
   bool b_transposed = false;  ///< b[j × b_stride + k] instead of b[k × b_stride + j]
   const float* c = nullptr;   ///< addend of a matrix unit's chain; null: +0

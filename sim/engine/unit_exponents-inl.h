@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "sim/engine/lanes-inl.h"
+#include "sim/engine/numbers-inl.h"
 #include "sim/engine/unit_kernel-inl.h"
 #include "sim/engine/unit_kernel.h"
 
@@ -55,28 +56,53 @@ struct PanelRange {
         smallest(hn::Set(hn::RebindToUnsigned<FloatTag>(), UINT32_MAX)) {}
 };
 
-/// The exponent codes of `groups` × 4 rows of b in one vector of columns. The four bytes of a lane
-/// belong to four consecutive k.
-template <BlockKind kKind>
-KVSIM_INLINE void pack_exponents(const UnitPlan& plan, const float* b, std::int64_t stride,
-                                 int groups, std::uint8_t* codes, PanelRange& range) {
-  const FloatTag d;
+#if HWY_TARGET == HWY_AVX3
+/// The bits of `yes` where those of the mask are set, those of `no` elsewhere.
+HWY_INLINE IntVector choose_bits(IntVector mask, IntVector yes, IntVector no) {
+  constexpr int table = 0xca;
+  return IntVector{_mm512_ternarylogic_epi32(mask.raw, yes.raw, no.raw, table)};
+}
+#endif
+
+/// The biased exponents of four numbers in each lane, as bytes.
+HWY_INLINE ByteVector exponent_fields(FloatVector x0, FloatVector x1, FloatVector x2,
+                                      FloatVector x3) {
   const IntTag di;
   const ByteTag d8;
+#if HWY_TARGET == HWY_AVX3
+  // One instruction chooses bits by a mask.
+  const IntVector byte0 = hn::ShiftRight<23>(hn::BitCast(di, x0));
+  const IntVector byte1 = hn::ShiftRight<15>(hn::BitCast(di, x1));
+  const IntVector byte2 = hn::ShiftRight<7>(hn::BitCast(di, x2));
+  const IntVector byte3 = hn::ShiftLeft<1>(hn::BitCast(di, x3));
+  const IntVector low = choose_bits(hn::Set(di, 0x00ff), byte0, byte1);
+  const IntVector most = choose_bits(hn::Set(di, 0xffff), low, byte2);
+  return hn::BitCast(d8, choose_bits(hn::Set(di, 0xffffff), most, byte3));
+#else
   const IntVector mask = hn::Set(di, exponent_mask);
+  const IntVector low = hn::Or(hn::ShiftRight<23>(hn::And(hn::BitCast(di, x0), mask)),
+                               hn::ShiftRight<15>(hn::And(hn::BitCast(di, x1), mask)));
+  const IntVector high = hn::Or(hn::ShiftRight<7>(hn::And(hn::BitCast(di, x2), mask)),
+                                hn::ShiftLeft<1>(hn::And(hn::BitCast(di, x3), mask)));
+  return hn::BitCast(d8, hn::Or(low, high));
+#endif
+}
+
+/// The exponent codes of `groups` × 4 rows of b in one vector of columns. The four bytes of a lane
+/// belong to four consecutive k.
+template <BlockKind kKind, NumberCode kCode>
+KVSIM_INLINE void pack_exponents(const UnitPlan& plan, const Stored<kCode>* b, std::int64_t stride,
+                                 int groups, std::uint8_t* codes, PanelRange& range) {
+  const ByteTag d8;
   const ByteVector least = hn::Set(d8, static_cast<std::uint8_t>(plan.smallest_exponent + bias));
   const ByteVector shift = hn::Set(d8, static_cast<std::uint8_t>(b_code_shift));
   for (int g = 0; g < groups; ++g) {
-    const FloatVector x0 = hn::LoadU(d, b);
-    const FloatVector x1 = hn::LoadU(d, b + stride);
-    const FloatVector x2 = hn::LoadU(d, b + 2 * stride);
-    const FloatVector x3 = hn::LoadU(d, b + 3 * stride);
+    const FloatVector x0 = load_numbers<kCode>(b);
+    const FloatVector x1 = load_numbers<kCode>(b + stride);
+    const FloatVector x2 = load_numbers<kCode>(b + 2 * stride);
+    const FloatVector x3 = load_numbers<kCode>(b + 3 * stride);
     b += 4 * stride;
-    const IntVector low = hn::Or(hn::ShiftRight<23>(hn::And(hn::BitCast(di, x0), mask)),
-                                 hn::ShiftRight<15>(hn::And(hn::BitCast(di, x1), mask)));
-    const IntVector high = hn::Or(hn::ShiftRight<7>(hn::And(hn::BitCast(di, x2), mask)),
-                                  hn::ShiftLeft<1>(hn::And(hn::BitCast(di, x3), mask)));
-    const ByteVector fields = hn::BitCast(d8, hn::Or(low, high));
+    const ByteVector fields = exponent_fields(x0, x1, x2, x3);
     const ByteVector sum = hn::SaturatedAdd(hn::Max(fields, least), shift);
     const ByteVector code = hn::IfThenZeroElse(hn::Eq(fields, hn::Zero(d8)), sum);
     hn::StoreU(code, d8, codes + g * code_bytes);

@@ -125,6 +125,39 @@ inline std::uint8_t pack_row(const UnitPlan& plan, const float* from, std::int64
   return bottom < exponent_field(bias + tiny_exponent) ? row_has_tiny_numbers : row_is_tame;
 }
 
+/// One vector of addends, 0 in place of those that are not for lanes.
+HWY_INLINE FloatVector lane_addends(const LaneAddends& addends, FloatVector c, bool& odd) {
+  const hn::RebindToUnsigned<FloatTag> du;
+  const auto bits = hn::BitCast(du, c);
+  const auto magnitude = hn::And(bits, hn::Set(du, 0x7fffffffU));
+  const auto above = hn::Sub(magnitude, hn::Set(du, addends.lowest));
+  const auto inside = hn::Lt(above, hn::Set(du, addends.highest - addends.lowest));
+  const auto zero = hn::Eq(addends.takes_negative_zero ? magnitude : bits, hn::Zero(du));
+  const auto taken = hn::Or(inside, zero);
+  odd |= !hn::AllTrue(du, taken);
+  return hn::IfThenElseZero(hn::RebindMask(FloatTag(), taken), c);
+}
+
+inline bool load_addends(const AddendArguments& call) {
+  const FloatTag d;
+  const LaneAddends addends(*call.plan);
+  const auto lanes = static_cast<std::int64_t>(float_lanes());
+  bool odd = false;
+  for (std::int64_t i = 0; i < call.rows; ++i) {
+    const float* const c = call.c + i * call.c_stride;
+    float* const to = call.sums + i * 4 * lanes;
+    std::int64_t j = 0;
+    for (; j + lanes <= call.columns; j += lanes) {
+      hn::StoreU(lane_addends(addends, hn::LoadU(d, c + j), odd), d, to + j);
+    }
+    if (j == call.columns) continue;
+    float rest[most_panel_columns] = {};
+    std::copy(c + j, c + call.columns, rest);
+    hn::StoreU(lane_addends(addends, hn::LoadU(d, rest), odd), d, to + j);
+  }
+  return odd;
+}
+
 inline void pack_rows(const PackArguments& call) {
   const UnitPlan& plan = *call.plan;
   const std::int64_t stride = call.packed.stride;

@@ -53,7 +53,7 @@ inline bool run_tile(const UnitTile& tile) {
 }
 
 inline UnitKernel lane_kernel() {
-  return {4 * static_cast<std::int64_t>(float_lanes()), pack_rows, run_tile};
+  return {4 * static_cast<std::int64_t>(float_lanes()), pack_rows, load_addends, run_tile};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -47,6 +47,16 @@ struct PackArguments {
   PackedRows packed;
 };
 
+/// One call of load_addends: sums[i × panel_columns + j] = c[i × c_stride + j].
+struct AddendArguments {
+  const UnitPlan* plan = nullptr;
+  const float* c = nullptr;
+  std::int64_t c_stride = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  float* sums = nullptr;
+};
+
 /// One tile: `rows` × at most one panel of columns.
 struct UnitTile {
   const UnitPlan* plan = nullptr;
@@ -68,6 +78,8 @@ struct UnitTile {
 struct UnitKernel {
   std::int64_t panel_columns = 0;
   void (*pack_rows)(const PackArguments&) = nullptr;
+  /// Puts 0 in place of addends that are not for lanes; true where there are any.
+  bool (*load_addends)(const AddendArguments&) = nullptr;
   /// True where any result is NaN.
   bool (*run_tile)(const UnitTile&) = nullptr;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -107,29 +106,6 @@ class SoftfloatProduct {
 
 constexpr std::int64_t rows_per_tile = 64;
 
-/// The addends that lanes take: zero and numbers whose last bit no block cuts off and that do not
-/// overflow on the way.
-struct LaneAddends {
-  explicit LaneAddends(const engine::UnitPlan& plan)
-      : lowest(exponent_field(plan.smallest_addend)),
-        highest(exponent_field(plan.largest_addend)),
-        takes_negative_zero(plan.takes_negative_zero) {}
-
-  [[nodiscard]] bool take(float c) const {
-    const auto bits = std::bit_cast<std::uint32_t>(c);
-    const std::uint32_t magnitude = bits & 0x7fffffffU;
-    return bits == 0 || (magnitude == 0 && takes_negative_zero) ||
-           (magnitude >= lowest && magnitude < highest);
-  }
-  static std::uint32_t exponent_field(int exponent) {
-    return static_cast<std::uint32_t>(exponent + 127) << 23;
-  }
-
-  std::uint32_t lowest;
-  std::uint32_t highest;
-  bool takes_negative_zero;
-};
-
 /// A share of the outputs in lanes.
 class LaneProduct {
  public:
@@ -188,10 +164,19 @@ class LaneProduct {
     }
   }
 
-  /// The part of what is read next that the panel at column j fetches.
+  /// The part of what is read next that the panel at column j fetches; where the caller does not
+  /// say, the next panel, if its columns lie one behind the other.
   [[nodiscard]] std::span<const std::byte> next_share(std::int64_t j, std::int64_t columns) const {
     constexpr std::int64_t few_rows = 16;
     if (problem_.rows > few_rows) return {};
+    if (problem_.read_next.empty()) {
+      const std::int64_t next = j + columns;
+      if (!problem_.b_transposed || problem_.b_stride != problem_.terms) return {};
+      const std::int64_t left = std::min(columns, problem_.columns - next);
+      const NumberPointer from = problem_.b + next * problem_.b_stride;
+      return {static_cast<const std::byte*>(from.data()),
+              size(left * problem_.b_stride * from.bytes())};
+    }
     const auto at = [&](std::int64_t column) {
       return problem_.read_next.size() * size(column) / size(problem_.columns);
     };
@@ -202,25 +187,21 @@ class LaneProduct {
 
   /// True where an addend is not for lanes; 0 stands in for it.
   bool load_addends(std::int64_t i, std::int64_t j, std::int64_t columns) {
-    std::fill(sums_.begin(), sums_.end(), 0.0F);
-    if (problem_.c == nullptr) return false;
-    const LaneAddends addends(plan_);
-    bool odd = false;
-    for (std::int64_t r = 0; r < tile_.rows; ++r) {
-      const float* const c = problem_.c + (i + r) * problem_.c_stride + j;
-      float* const to = row(r);
-      for (std::int64_t x = 0; x < columns; ++x) {
-        const bool fits = addends.take(c[x]);
-        to[x] = fits ? c[x] : 0.0F;
-        odd |= !fits;
-      }
+    if (problem_.c == nullptr || columns < kernel_.panel_columns) {
+      std::fill(sums_.begin(), sums_.end(), 0.0F);
     }
-    return odd;
+    if (problem_.c == nullptr) return false;
+    return kernel_.load_addends({.plan = &plan_,
+                                 .c = problem_.c + i * problem_.c_stride + j,
+                                 .c_stride = problem_.c_stride,
+                                 .rows = tile_.rows,
+                                 .columns = columns,
+                                 .sums = sums_.data()});
   }
 
   /// Computes on softfloat what lanes did not.
   void repair(std::int64_t i, std::int64_t j, std::int64_t columns) {
-    const LaneAddends addends(plan_);
+    const engine::LaneAddends addends(plan_);
     SoftfloatProduct product(problem_);
     for (std::int64_t r = 0; r < tile_.rows; ++r) {
       const float* const c =

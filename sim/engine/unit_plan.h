@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "sim/units/matrix_unit.h"
@@ -47,6 +48,29 @@ struct UnitPlan {
   OperandOrder order = OperandOrder::in_turn;
   bool converts_operands = false;  ///< binary32 operands become tf32, as `operand_rounding` says
   OperandRounding operand_rounding = OperandRounding::truncate;
+};
+
+/// The addends that lanes take: zero and numbers whose last bit no block cuts off and that do not
+/// overflow on the way.
+struct LaneAddends {
+  explicit LaneAddends(const UnitPlan& plan)
+      : lowest(exponent_field(plan.smallest_addend)),
+        highest(exponent_field(plan.largest_addend)),
+        takes_negative_zero(plan.takes_negative_zero) {}
+
+  [[nodiscard]] bool take(float c) const {
+    const auto bits = std::bit_cast<std::uint32_t>(c);
+    const std::uint32_t magnitude = bits & 0x7fffffffU;
+    return bits == 0 || (magnitude == 0 && takes_negative_zero) ||
+           (magnitude >= lowest && magnitude < highest);
+  }
+  static std::uint32_t exponent_field(int exponent) {
+    return static_cast<std::uint32_t>(exponent + 127) << 23;
+  }
+
+  std::uint32_t lowest;   ///< magnitude as a code
+  std::uint32_t highest;  ///< excluded
+  bool takes_negative_zero;
 };
 
 /// The plan for a unit whose operands and results are floats.

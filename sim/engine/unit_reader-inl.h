@@ -80,9 +80,11 @@ class BlockReader {
       const std::int64_t column = std::min(j, tile_.columns - lanes);
       if (tile_.b_transposed) {
         if (kCode == NumberCode::binary16 && plan_.path == UnitPath::fused) {
-          turn_columns<kCode, true>(first, terms, column, to, width);
+          turn_columns<kCode, true, false>(first, terms, column, to, width);
+        } else if (plan_.order == OperandOrder::in_turn && width == panel_width) {
+          turn_columns<kCode, false, true>(first, terms, column, to, panel_width);
         } else {
-          turn_columns<kCode, false>(first, terms, column, to, width);
+          turn_columns<kCode, false, false>(first, terms, column, to, width);
         }
       } else {
         copy_rows<kCode>(first, terms, column, to, width);
@@ -116,9 +118,10 @@ class BlockReader {
     }
   }
 
-  template <NumberCode kCode, bool kSpecials>
-  void turn_columns(std::int64_t first, std::int64_t terms, std::int64_t column, float* to,
-                    std::int64_t width) const {
+  /// kInTurn: operands stay where they are, so that their places are constants.
+  template <NumberCode kCode, bool kSpecials, bool kInTurn>
+  KVSIM_INLINE void turn_columns(std::int64_t first, std::int64_t terms, std::int64_t column,
+                                 float* to, std::int64_t width) const {
     constexpr std::int64_t step = numbers_at_once<kCode>;
     const auto lanes = static_cast<std::int64_t>(float_lanes());
     const bool more = column + 2 * lanes <= tile_.columns;
@@ -130,9 +133,11 @@ class BlockReader {
           hwy::Prefetch(from + j * tile_.b_stride + k);
         }
       }
+      float* const block = to + k * width + column;
       transpose_numbers<kCode, kSpecials>(
           from + k, tile_.b_stride, [&](std::int64_t i, FloatVector x) HWY_ATTR {
-            hn::StoreU(x, FloatTag(), to + place_[k + i] * width + column);
+            float* const row = kInTurn ? block + i * width : to + place_[k + i] * width + column;
+            hn::StoreU(x, FloatTag(), row);
           });
     }
     for (; k < terms; ++k) {
@@ -145,6 +150,8 @@ class BlockReader {
 
   template <NumberCode kCode>
   static constexpr std::int64_t numbers_per_line = 4 * numbers_at_once<kCode>;
+
+  static constexpr auto panel_width = static_cast<std::int64_t>(4 * hn::MaxLanes(FloatTag()));
 
   const UnitTile& tile_;
   const UnitPlan& plan_;
