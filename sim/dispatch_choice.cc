@@ -131,7 +131,7 @@ Result<bool> DispatchChoice::set(std::string_view line, std::string_view value) 
     row_.multiprocessors = *count;
     return true;
   }
-  if (line.starts_with("linear")) return set_linear(line, value);
+  if (const auto rows = linear_rows(line)) return set_linear(line, *rows, value);
   if (line.starts_with("attention.")) return set_attention(line, value);
   return set_operator(line, value);
 }
@@ -213,8 +213,9 @@ Result<bool> DispatchChoice::set_format(std::string_view line, std::string_view 
   return true;
 }
 
-Result<bool> DispatchChoice::set_linear(std::string_view line, std::string_view value) {
-  LinearChoice changed{*linear_rows(line), resolve(linear_kernels(), row_, value), nullptr};
+Result<bool> DispatchChoice::set_linear(std::string_view line, const SizeRange& rows,
+                                        std::string_view value) {
+  LinearChoice changed{rows, resolve(linear_kernels(), row_, value), nullptr};
   std::shared_ptr<OwnedKernel> owned;
   // KERNEL.ORDER: names of kernels may have dots themselves.
   for (std::size_t dot = value.find('.'); changed.kernel.empty() && dot != std::string_view::npos;

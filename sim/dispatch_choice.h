@@ -63,7 +63,8 @@ class DispatchChoice {
  private:
   struct OwnedKernel;
 
-  [[nodiscard]] Result<bool> set_linear(std::string_view line, std::string_view value);
+  [[nodiscard]] Result<bool> set_linear(std::string_view line, const SizeRange& rows,
+                                        std::string_view value);
   [[nodiscard]] Result<bool> set_attention(std::string_view line, std::string_view value);
   [[nodiscard]] Result<bool> set_operator(std::string_view line, std::string_view value);
   [[nodiscard]] Result<bool> set_format(std::string_view line, std::string_view value);

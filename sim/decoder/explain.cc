@@ -85,6 +85,9 @@ class Explanation {
         plan_linear(**kernel, {launched, outputs, terms, operand, dispatch_.multiprocessors});
     if (!plan) return plan.error();
     std::string detail = to_string(plan->columns.front().order);
+    if (formats_.accumulator) {
+      detail += fmt::format(", sums in {}", softfloat::format_name(*formats_.accumulator));
+    }
     if (!(output == operand)) {
       detail += fmt::format(", {} to {}", softfloat::format_name(operand),
                             softfloat::format_name(output));

@@ -92,6 +92,10 @@ TEST(Explain, MarksWhatDiffers) {
       EXPECT_EQ(pair.differs, pair.first.line == line) << pair.first.operation << " " << line;
     }
   }
+  DispatchChoice narrow = h100;
+  ASSERT_TRUE(narrow.set("format.accumulator", "binary16"));
+  const auto sums = operator_choices(test::tiny_shape(), narrow, bfloat16, pass).value();
+  EXPECT_EQ(named(sums, "down").detail, "lanes(32,1,join=butterfly), sums in binary16");
   const auto wide = explained(test::full_shape(), DispatchChoice::named("binary64").value(), pass);
   ASSERT_EQ(wide.size(), 1U);
   const auto pairs = operator_pairs(before, wide);
