@@ -136,37 +136,29 @@ inline void fill_blocks(const RandomBlocks& blocks) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <hwy/targets.h>
+#include "sim/engine/simd_targets.h"
 
-namespace kvsim {
+namespace kvsim::engine {
 namespace {
 
-using BlocksKernel = void (*)(const engine::RandomBlocks&);
+using BlocksKernel = void (*)(const RandomBlocks&);
 
 BlocksKernel blocks_kernel(SimdLevel level) {
-  static const std::int64_t supported = hwy::SupportedTargets();
-#if HWY_TARGETS & HWY_AVX3
-  if (level == SimdLevel::avx512 && (supported & HWY_AVX3) != 0) {
-    return engine::N_AVX3::fill_blocks;
-  }
-#endif
-#if HWY_TARGETS & HWY_AVX2
-  if (level >= SimdLevel::avx2 && (supported & HWY_AVX2) != 0) return engine::N_AVX2::fill_blocks;
-#endif
-#if HWY_TARGETS & HWY_SSE4
-  if (level >= SimdLevel::sse4 && (supported & HWY_SSE4) != 0) return engine::N_SSE4::fill_blocks;
-#endif
-  return engine::N_SCALAR::fill_blocks;
+  constexpr LevelFunctions<BlocksKernel> kernels KVSIM_AT_EACH_LEVEL(fill_blocks);
+  return function_or_scalar(level, kernels);
 }
 
 }  // namespace
+}  // namespace kvsim::engine
+
+namespace kvsim {
 
 Result<bool> fill_random_weights(const RandomWeights& weights, std::int64_t first,
                                  std::span<float> out, const EngineOptions& options) {
   if (first < 0 || first % 4 != 0) {
     return Error{ErrorKind::usage, "random weights: accepted: a first place that 4 divides"};
   }
-  const BlocksKernel kernel = blocks_kernel(options.level);
+  const engine::BlocksKernel kernel = engine::blocks_kernel(options.level);
   const auto factor =
       static_cast<float>(static_cast<double>(weights.deviation) / four_bytes_deviation);
   constexpr std::int64_t chunk = std::int64_t{1} << 14;  // numbers; stays in the first-level cache

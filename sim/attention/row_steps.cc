@@ -91,31 +91,13 @@ const RowSteps& row_steps_here() { return steps; }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "sim/engine/simd_targets.h"
+
 namespace kvsim::attention {
 
 const RowSteps& row_steps(SimdLevel level) {
-  // Asking costs a CPUID each time, which is slow in a virtual machine.
-  static const std::int64_t supported = hwy::SupportedTargets();
-  switch (level) {
-    case SimdLevel::scalar:
-      break;
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      if ((supported & HWY_SSE4) != 0) return N_SSE4::row_steps_here();
-#endif
-      break;
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      if ((supported & HWY_AVX2) != 0) return N_AVX2::row_steps_here();
-#endif
-      break;
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      if ((supported & HWY_AVX3) != 0) return N_AVX3::row_steps_here();
-#endif
-      break;
-  }
-  return N_SCALAR::row_steps_here();
+  constexpr engine::LevelFunctions<const RowSteps& (*)()> steps KVSIM_AT_EACH_LEVEL(row_steps_here);
+  return engine::function_or_scalar(level, steps)();
 }
 
 }  // namespace kvsim::attention

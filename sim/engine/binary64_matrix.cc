@@ -158,38 +158,25 @@ inline void multiply_panel(const Binary64Panel& panel) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <hwy/targets.h>
+#include "sim/engine/simd_targets.h"
 
-namespace kvsim {
+namespace kvsim::engine {
 namespace {
 
-using PanelKernel = void (*)(const engine::Binary64Panel&);
+using PanelKernel = void (*)(const Binary64Panel&);
 
 PanelKernel panel_kernel(SimdLevel level) {
-  static const std::int64_t supported = hwy::SupportedTargets();
-  if (level == SimdLevel::avx512) {
-#if HWY_TARGETS & HWY_AVX3
-    if ((supported & HWY_AVX3) != 0) return engine::N_AVX3::multiply_panel;
-#endif
-    level = SimdLevel::avx2;
-  }
-  if (level == SimdLevel::avx2) {
-#if HWY_TARGETS & HWY_AVX2
-    if ((supported & HWY_AVX2) != 0) return engine::N_AVX2::multiply_panel;
-#endif
-    level = SimdLevel::sse4;
-  }
-#if HWY_TARGETS & HWY_SSE4
-  if (level == SimdLevel::sse4 && (supported & HWY_SSE4) != 0)
-    return engine::N_SSE4::multiply_panel;
-#endif
-  return engine::N_SCALAR::multiply_panel;
+  constexpr LevelFunctions<PanelKernel> kernels KVSIM_AT_EACH_LEVEL(multiply_panel);
+  return function_or_scalar(level, kernels);
 }
 
 }  // namespace
+}  // namespace kvsim::engine
+
+namespace kvsim {
 
 void multiply_binary64(const Binary64Problem& problem, double* out, const EngineOptions& options) {
-  const PanelKernel kernel = panel_kernel(options.level);
+  const engine::PanelKernel kernel = engine::panel_kernel(options.level);
   const std::int64_t panels = (problem.columns + engine::panel_columns - 1) / engine::panel_columns;
   parallel_for(panels, options.threads, [&](std::int64_t i) {
     thread_local std::vector<double> scratch;

@@ -18,52 +18,20 @@
 #include "sim/engine/column_kernel-inl.h"
 
 #if HWY_ONCE
-#include <hwy/targets.h>
-
 #include "sim/engine/column_kernel.h"
+#include "sim/engine/simd_targets.h"
 
 namespace kvsim::engine {
-namespace {
 
-struct Kernels {
-  ColumnKernel columns = nullptr;
-  RoundKernel round = nullptr;
-};
-
-bool cpu_has(std::int64_t target) {
-  // Asking costs a CPUID each time, which a virtual machine makes slower than a small sum.
-  static const std::int64_t supported = hwy::SupportedTargets();
-  return (supported & target) != 0;
+ColumnKernel column_kernel(SimdLevel level) {
+  constexpr LevelFunctions<ColumnKernel> kernels KVSIM_AT_EACH_LEVEL(sum_columns);
+  return function_at(level, kernels);
 }
 
-/// Highway's own dispatch keeps the chosen level in a global; here the caller passes it.
-Kernels kernels(SimdLevel level) {
-  switch (level) {
-    case SimdLevel::scalar:
-      return {N_SCALAR::sum_columns, N_SCALAR::round_values};
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      if (cpu_has(HWY_SSE4)) return {N_SSE4::sum_columns, N_SSE4::round_values};
-#endif
-      break;
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      if (cpu_has(HWY_AVX2)) return {N_AVX2::sum_columns, N_AVX2::round_values};
-#endif
-      break;
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      if (cpu_has(HWY_AVX3)) return {N_AVX3::sum_columns, N_AVX3::round_values};
-#endif
-      break;
-  }
-  return {};
+RoundKernel round_kernel(SimdLevel level) {
+  constexpr LevelFunctions<RoundKernel> kernels KVSIM_AT_EACH_LEVEL(round_values);
+  return function_at(level, kernels);
 }
-
-}  // namespace
-
-ColumnKernel column_kernel(SimdLevel level) { return kernels(level).columns; }
-RoundKernel round_kernel(SimdLevel level) { return kernels(level).round; }
 
 }  // namespace kvsim::engine
 #endif  // HWY_ONCE

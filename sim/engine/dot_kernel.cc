@@ -129,7 +129,7 @@ inline void dots(const DotArguments& call) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <hwy/targets.h>
+#include "sim/engine/simd_targets.h"
 
 namespace kvsim::engine {
 
@@ -147,28 +147,8 @@ bool takes_dots(const Order& order, const LanePlan& plan, std::int64_t terms) {
 }
 
 void sum_dots(const DotArguments& call, SimdLevel level) {
-  // Asking costs a CPUID each time, which is slow in a virtual machine.
-  static const std::int64_t supported = hwy::SupportedTargets();
-  switch (level) {
-    case SimdLevel::scalar:
-      break;
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      if ((supported & HWY_SSE4) != 0) return N_SSE4::dots(call);
-#endif
-      break;
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      if ((supported & HWY_AVX2) != 0) return N_AVX2::dots(call);
-#endif
-      break;
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      if ((supported & HWY_AVX3) != 0) return N_AVX3::dots(call);
-#endif
-      break;
-  }
-  N_SCALAR::dots(call);
+  constexpr LevelFunctions<void (*)(const DotArguments&)> kernels KVSIM_AT_EACH_LEVEL(dots);
+  function_or_scalar(level, kernels)(call);
 }
 
 }  // namespace kvsim::engine

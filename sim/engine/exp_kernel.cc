@@ -249,31 +249,13 @@ void exponentials(ExpKind kind, const float* in, float* out, std::size_t count) 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "sim/engine/simd_targets.h"
+
 namespace kvsim::engine {
 
 ExpKernel exp_kernel(SimdLevel level) {
-  // Asking costs a CPUID each time, which is slow in a virtual machine.
-  static const std::int64_t supported = hwy::SupportedTargets();
-  switch (level) {
-    case SimdLevel::scalar:
-      break;
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      if ((supported & HWY_SSE4) != 0) return N_SSE4::exponentials;
-#endif
-      break;
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      if ((supported & HWY_AVX2) != 0) return N_AVX2::exponentials;
-#endif
-      break;
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      if ((supported & HWY_AVX3) != 0) return N_AVX3::exponentials;
-#endif
-      break;
-  }
-  return N_SCALAR::exponentials;
+  constexpr LevelFunctions<ExpKernel> kernels KVSIM_AT_EACH_LEVEL(exponentials);
+  return function_or_scalar(level, kernels);
 }
 
 }  // namespace kvsim::engine

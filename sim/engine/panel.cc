@@ -104,49 +104,20 @@ inline void copy(const PanelSource& from, float* to, std::int64_t to_stride) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <hwy/targets.h>
+#include "sim/engine/simd_targets.h"
 
 namespace kvsim::engine {
-namespace {
-
-struct Kernels {
-  void (*read)(NumberPointer, std::int64_t, float*);
-  void (*copy)(const PanelSource&, float*, std::int64_t);
-};
-
-Kernels kernels(SimdLevel level) {
-  // Asking costs a CPUID each time, which is slow in a virtual machine.
-  static const std::int64_t supported = hwy::SupportedTargets();
-  switch (level) {
-    case SimdLevel::scalar:
-      break;
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      if ((supported & HWY_SSE4) != 0) return {N_SSE4::read, N_SSE4::copy};
-#endif
-      break;
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      if ((supported & HWY_AVX2) != 0) return {N_AVX2::read, N_AVX2::copy};
-#endif
-      break;
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      if ((supported & HWY_AVX3) != 0) return {N_AVX3::read, N_AVX3::copy};
-#endif
-      break;
-  }
-  return {N_SCALAR::read, N_SCALAR::copy};
-}
-
-}  // namespace
 
 void read_numbers(NumberPointer from, std::int64_t count, float* to, SimdLevel level) {
-  kernels(level).read(from, count, to);
+  constexpr LevelFunctions<void (*)(NumberPointer, std::int64_t, float*)> kernels
+      KVSIM_AT_EACH_LEVEL(read);
+  function_or_scalar(level, kernels)(from, count, to);
 }
 
 void copy_panel(const PanelSource& from, float* to, std::int64_t to_stride, SimdLevel level) {
-  kernels(level).copy(from, to, to_stride);
+  constexpr LevelFunctions<void (*)(const PanelSource&, float*, std::int64_t)> kernels
+      KVSIM_AT_EACH_LEVEL(copy);
+  function_or_scalar(level, kernels)(from, to, to_stride);
 }
 
 }  // namespace kvsim::engine

@@ -206,38 +206,21 @@ inline void sum_rows(const RowKernelArguments& call) {
   }
 }
 
+inline RowKernel row_kernel_here() { return {row_columns(), sum_rows}; }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kvsim::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "sim/engine/simd_targets.h"
+
 namespace kvsim::engine {
 
 RowKernel row_kernel(SimdLevel level) {
-  if (column_kernel(level) == nullptr) return {};
-  switch (level) {
-    case SimdLevel::scalar:
-      return {N_SCALAR::row_columns(), N_SCALAR::sum_rows};
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      return {N_SSE4::row_columns(), N_SSE4::sum_rows};
-#else
-      break;
-#endif
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      return {N_AVX2::row_columns(), N_AVX2::sum_rows};
-#else
-      break;
-#endif
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      return {N_AVX3::row_columns(), N_AVX3::sum_rows};
-#else
-      break;
-#endif
-  }
-  return {};
+  constexpr LevelFunctions<RowKernel (*)()> kernels KVSIM_AT_EACH_LEVEL(row_kernel_here);
+  const auto kernel = function_at(level, kernels);
+  return kernel == nullptr ? RowKernel{} : kernel();
 }
 
 }  // namespace kvsim::engine

@@ -62,35 +62,19 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #if HWY_ONCE
-#include "sim/engine/column_kernel.h"
+#include "sim/engine/simd_targets.h"
 
 namespace kvsim::engine {
 
+// Without lanes there is nothing to be gained over softfloat.
+namespace N_SCALAR {
+inline UnitKernel lane_kernel() { return {}; }
+}  // namespace N_SCALAR
+
 UnitKernel unit_kernel(SimdLevel level) {
-  if (column_kernel(level) == nullptr) return {};
-  switch (level) {
-    case SimdLevel::scalar:
-      break;
-    case SimdLevel::sse4:
-#if HWY_TARGETS & HWY_SSE4
-      return N_SSE4::lane_kernel();
-#else
-      break;
-#endif
-    case SimdLevel::avx2:
-#if HWY_TARGETS & HWY_AVX2
-      return N_AVX2::lane_kernel();
-#else
-      break;
-#endif
-    case SimdLevel::avx512:
-#if HWY_TARGETS & HWY_AVX3
-      return N_AVX3::lane_kernel();
-#else
-      break;
-#endif
-  }
-  return {};
+  constexpr LevelFunctions<UnitKernel (*)()> kernels KVSIM_AT_EACH_LEVEL(lane_kernel);
+  const auto kernel = function_at(level, kernels);
+  return kernel == nullptr ? UnitKernel{} : kernel();
 }
 
 }  // namespace kvsim::engine
