@@ -179,7 +179,7 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
                              (*tokenizer)->vocabulary_size(), vocabulary)};
   }
   const PromptEncoding encoding{*tokenizer ? &**tokenizer : nullptr, vocabulary, *path,
-                                file_beside(*path, "prompts.jsonl")};
+                                file_beside(*path, "problems.jsonl")};
   Result<PromptList> prompts = prompt_list(options, encoding);
   if (!prompts) return prompts.error();
   Result<std::vector<std::int64_t>> neighbours = neighbour_lengths(options, encoding);
