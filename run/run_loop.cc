@@ -245,7 +245,8 @@ Result<RunSummary> PreparedRun::run(const RunOutput& output, std::size_t first) 
       failure.keep(index, finished.error());
     }
   });
-  if (failure.error()) return *failure.error();
+  const std::optional<Error>& error = failure.error();
+  if (error) return *error;
   for (const std::vector<char>& of_prompt : bounded) {
     for (std::size_t arm = 0; arm < of_prompt.size(); ++arm) {
       if (of_prompt[arm] != 0) summary.exp_bounded[arm] = true;
