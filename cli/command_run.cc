@@ -43,9 +43,8 @@ std::string host_name() {
 }
 
 Result<RunSummary> carry_out(const RunRequest& request, const RunOutput& output) {
-  if (request.out.empty()) return request.run->run(output);
-  const Result<RunFileSummary> done =
-      run_to_file(*request.run, request.out, request.resume, output);
+  if (request.out.empty()) return request.run.run(output);
+  const Result<RunFileSummary> done = run_to_file(request.run, request.out, request.resume, output);
   if (!done) return done.error();
   return done->run;
 }
@@ -81,7 +80,7 @@ Result<Answer> run_run(const ParsedOptions& options) {
     return answer;
   }
   RunResults results;
-  RunDump dump(*request->run, request->out + ".dump", request->dump_logits);
+  RunDump dump(request->run, request->out + ".dump", request->dump_logits);
   const bool has_dump = request->dump_layers || request->dump_state || request->dump_logits;
   const Result<RunSummary> summary = [&] {
     Progress progress("run", options);

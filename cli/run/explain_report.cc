@@ -104,8 +104,8 @@ std::string pass_text(const PlanStep& pass) {
 }  // namespace
 
 Result<Report> explain_report(const RunRequest& request) {
-  const std::span<const PreparedArm> arms = request.run->arms();
-  const auto prompt = std::ssize(request.run->prompts().front().ids);
+  const std::span<const PreparedArm> arms = request.run.arms();
+  const auto prompt = std::ssize(request.run.prompts().front().ids);
   Report report;
   report.schema = "kvsim.run_explain/1";
   report.command = "run";

@@ -43,7 +43,7 @@ Json pair_json(const RunRequest& request, const RunResults& results, const table
 }  // namespace
 
 Json run_input_json(const RunRequest& request) {
-  const RunOptions& options = request.run->options();
+  const RunOptions& options = request.run.options();
   Json input = Json::object();
   input["model"] = request.model;
   input["model_sha256"] = request.engine->model_sha256();
@@ -56,7 +56,7 @@ Json run_input_json(const RunRequest& request) {
   input["teacher_forced"] = options.teacher_forced;
   input["stops"] = options.stops;
   input["arms"] = Json::array();
-  for (const PreparedArm& arm : request.run->arms()) {
+  for (const PreparedArm& arm : request.run.arms()) {
     Json entry = Json::object();
     entry["label"] = arm.arm.label;
     entry["arm"] = to_text(arm.arm);

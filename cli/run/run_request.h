@@ -20,8 +20,8 @@ struct RunRequest {
   int threads = 1;
   TokenText text{std::nullopt};
   std::unique_ptr<Engine> engine;
-  std::optional<PreparedRun> run;  ///< refers to the engine
-  std::string out;                 ///< file of records; empty: none is written
+  PreparedRun run;  ///< refers to the engine
+  std::string out;  ///< file of records; empty: none is written
   bool resume = false;
   bool dump_layers = false;
   bool dump_state = false;

@@ -90,11 +90,11 @@ std::vector<PairView> pair_views(const std::vector<PromptResult>& prompts) {
 }
 
 const std::string& label(const RunRequest& request, std::size_t arm) {
-  return request.run->arms()[arm].arm.label;
+  return request.run.arms()[arm].arm.label;
 }
 
 Table settings(const RunRequest& request, const RunSummary& /*summary*/) {
-  const RunOptions& options = request.run->options();
+  const RunOptions& options = request.run.options();
   Table table;
   table.show_headings = false;
   table.columns = {left_column("setting", "setting"), left_column("value", "value")};
@@ -121,8 +121,8 @@ Table arms(const RunRequest& request, const RunSummary& summary) {
   table.columns = {left_column("label", "label"), left_column("arm", "arm"),
                    left_column("dispatch", "dispatch"), left_column("launch", "launch"),
                    left_column("exp", "exp")};
-  for (std::size_t i = 0; i < request.run->arms().size(); ++i) {
-    const PreparedArm& arm = request.run->arms()[i];
+  for (std::size_t i = 0; i < request.run.arms().size(); ++i) {
+    const PreparedArm& arm = request.run.arms()[i];
     table.rows.push_back({arm.arm.label, to_text(arm.arm), arm.engine->dispatch(),
                           launch_text(arm.launch, arm.batch),
                           summary.exp_bounded[i] ? "bounded" : "exact"});
@@ -152,7 +152,7 @@ Table texts(const RunRequest& request, const std::vector<PromptResult>& prompts)
 
 Table differences(const RunRequest& request, const std::vector<PromptResult>& prompts,
                   const PairView& pair) {
-  const bool forced = request.run->options().teacher_forced;
+  const bool forced = request.run.options().teacher_forced;
   Table table;
   table.title = fmt::format("{} against {}, prompt by prompt; steps after equal tokens only:",
                             label(request, 0), label(request, pair.arm));
