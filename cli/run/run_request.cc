@@ -169,16 +169,17 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
   request.model = options.value("--model").value_or(std::string(default_model));
   Result<Checkpoint> checkpoint = load_checkpoint(*path);
   if (!checkpoint) return checkpoint.error();
-  Result<std::optional<Tokenizer>> tokenizer = tokenizer_of(options, *path);
-  if (!tokenizer) return tokenizer.error();
+  Result<std::optional<Tokenizer>> read = tokenizer_of(options, *path);
+  if (!read) return read.error();
+  std::optional<Tokenizer> tokenizer = std::move(*read);
   const std::int64_t vocabulary = checkpoint->config().vocabulary;
-  if (*tokenizer && (*tokenizer)->vocabulary_size() > vocabulary) {
+  if (tokenizer && tokenizer->vocabulary_size() > vocabulary) {
     return Error{ErrorKind::file,
                  fmt::format("the tokenizer has {} tokens, the model {}; a tokenizer of the model "
                              "is accepted",
-                             (*tokenizer)->vocabulary_size(), vocabulary)};
+                             tokenizer->vocabulary_size(), vocabulary)};
   }
-  const PromptEncoding encoding{*tokenizer ? &**tokenizer : nullptr, vocabulary, *path,
+  const PromptEncoding encoding{tokenizer ? &*tokenizer : nullptr, vocabulary, *path,
                                 file_beside(*path, "problems.jsonl")};
   Result<PromptList> prompts = prompt_list(options, encoding);
   if (!prompts) return prompts.error();
@@ -199,7 +200,7 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
       PreparedRun::make(*request.engine, std::move(*run), std::move(prompts->prompts));
   if (!prepared) return prepared.error();
   request.run = std::move(*prepared);
-  request.text = TokenText(std::move(*tokenizer));
+  request.text = TokenText(std::move(tokenizer));
   return request;
 }
 
