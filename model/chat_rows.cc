@@ -17,8 +17,8 @@ constexpr std::string_view llama3_system =
     "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
     "Today Date: 26 Jul 2024\n\n";
 
-// scripts/chat_goldens renders the models' own Jinja templates; a test compares these rows with
-// what came out.
+// scripts/models/chat_goldens renders Jinja templates; a test compares these rows with what came
+// out.
 constexpr auto rows = std::to_array<ChatTemplate>({
     {.name = "smollm2",
      .models = "SmolLM2 Instruct",

@@ -59,15 +59,15 @@ struct DecoderShape {
 
   double rope_base = 10000;
   bool rope_interleaved = false;  ///< channels 2i and 2i + 1 form a pair; otherwise i and i + d/2
-  RopeScaling rope_scaling;     ///< of the layers without a window
-  double window_rope_base = 0;  ///< of the layers with a window, unscaled; 0: as the others
+  RopeScaling rope_scaling;       ///< of the layers without a window
+  double window_rope_base = 0;    ///< of the layers with a window, unscaled; 0: as the others
 
-  std::int64_t window = 0;       ///< keys that a windowed layer sees; 0: no layer has a window
-  std::vector<bool> has_window;  ///< by layer; empty: every layer has it
+  std::int64_t window = 0;        ///< keys that a windowed layer sees; 0: no layer has a window
+  std::vector<bool> has_window;   ///< by layer; empty: every layer has it
   double attention_scale = 0;     ///< factor of q·k; 0: 1 ÷ √head_dim
   double attention_soft_cap = 0;  ///< scores become cap · tanh(score ÷ cap); 0: none
-  double final_soft_cap = 0;     ///< the same of the logits
-  double embedding_scale = 1;    ///< factor of the embedding row (Gemma: √hidden)
+  double final_soft_cap = 0;      ///< the same of the logits
+  double embedding_scale = 1;     ///< factor of the embedding row (Gemma: √hidden)
   GateActivation activation = GateActivation::silu;
 
   friend bool operator==(const DecoderShape&, const DecoderShape&) = default;
