@@ -22,6 +22,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(kvsim_flags INTERFACE -Wno-restrict)
 endif()
 
+# Most of what a unit test costs is its compilation. Tests that work through all codes of a format
+# keep the level of the build, and what is tested does. Not -O0: reading numbers, which softfloat
+# does with Boost.Multiprecision, then takes ten times as long.
+set(KVSIM_TEST_OPTIMISATION -O1)
+# Libraries of kind TEXT do little that is slow even without optimisation.
+set(KVSIM_TEXT_OPTIMISATION $<$<BOOL:${KVSIM_SANITIZE}>:-O0>)
+
 set(KVSIM_SANITIZER_FLAGS "")
 if(KVSIM_SANITIZE OR KVSIM_BUILD_FUZZERS)
   set(KVSIM_SANITIZER_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all
