@@ -61,14 +61,15 @@ constexpr Dispatch gpu(std::string_view name, std::string_view description,
 constexpr Dispatch batch_invariant() {
   Dispatch row = gpu("batch-invariant",
                      "NVIDIA H100 with batch-invariant kernels: no split of K or of the keys",
-                     devices::h100, invariant_linear, "h100-fa3");
+                     devices::h100, invariant_linear, "h100-fa2");
   row.prefill_splits = 1;
   row.decode_splits = 1;
   row.norm = "batch-invariant-rms";
   row.log_softmax = "batch-invariant-log-softmax";
   row.source =
       "thinking-machines-lab/batch_invariant_ops (read 2026-08) for linear layers, norm and "
-      "log-softmax; num_splits = 1 for attention";
+      "log-softmax; attention: FlashAttention-2 with num_splits = 1, because FlashAttention-3 "
+      "changes its tiles with the number of queries (vllm-project/vllm issue 51902)";
   row.evidence = Evidence::inferred;
   return row;
 }

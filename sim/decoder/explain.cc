@@ -136,8 +136,10 @@ class Explanation {
     operators_.push_back(
         {plan.window > 0 ? fmt::format("attention (window {})", plan.window) : "attention",
          decode ? "attention.decode" : "attention.prefill",
-         fmt::format("{} queries × {} keys, {} heads of {} on {}", plan.queries, plan.keys,
-                     shape_.query_heads, shape_.head_dim, shape_.kv_heads),
+         fmt::format("{} {} × {} {}, {} heads of {} on {}", plan.queries,
+                     plan.queries == 1 ? "query" : "queries", plan.keys,
+                     plan.keys == 1 ? "key" : "keys", shape_.query_heads, shape_.head_dim,
+                     shape_.kv_heads),
          std::string(kernel.name), std::move(detail)});
     return true;
   }

@@ -53,7 +53,7 @@ TEST(Explain, NamesTheKernelOfEveryOperator) {
   EXPECT_EQ(named(decode, "gate").line, "linear.m1");
   EXPECT_EQ(named(decode, "logits").shape, "1 × 576 × 49152");
   EXPECT_EQ(named(prefill, "logits").kernel, "h100-gemv");  // of the last row
-  EXPECT_EQ(named(decode, "attention").shape, "1 queries × 201 keys, 9 heads of 64 on 3");
+  EXPECT_EQ(named(decode, "attention").shape, "1 query × 201 keys, 9 heads of 64 on 3");
   EXPECT_EQ(named(decode, "attention").line, "attention.decode");
   EXPECT_EQ(named(prefill, "attention").line, "attention.prefill");
   // Neighbours make a matrix of a vector.
