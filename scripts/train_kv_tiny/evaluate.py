@@ -80,14 +80,24 @@ def held_out(count: int, tokenizer):
     return problems, [tokenizer.encode(problem["question"]).ids for problem in problems]
 
 
-def count_exact(problems, answers, tokenizer) -> int:
-    return sum(final_number(tokenizer.decode(tokens)) == final_number(problem["answer"])
-               for problem, (tokens, _) in zip(problems, answers))
+def are_exact(problems, answers, tokenizer) -> list[bool]:
+    return [final_number(tokenizer.decode(tokens)) == final_number(problem["answer"])
+            for problem, (tokens, _) in zip(problems, answers)]
+
+
+def by_ending(problems, exact: list[bool]) -> dict[str, list[int]]:
+    """For each ending how many are exact, and how many there are."""
+    counts: dict[str, list[int]] = {}
+    for problem, right in zip(problems, exact):
+        row = counts.setdefault(problem["template"].split()[-1], [0, 0])
+        row[0] += right
+        row[1] += 1
+    return counts
 
 
 def exact_rate(model, tokenizer, count: int) -> float:
     problems, prompts = held_out(count, tokenizer)
-    return count_exact(problems, answer_greedily(model, prompts), tokenizer) / count
+    return sum(are_exact(problems, answer_greedily(model, prompts), tokenizer)) / count
 
 
 def first_difference(one: list[int], other: list[int]) -> int | None:
@@ -97,7 +107,8 @@ def first_difference(one: list[int], other: list[int]) -> int | None:
 
 def summary(problems, answers, tokenizer) -> dict:
     margins = [margin for _, row in answers for margin in row]
-    return {"problems": len(problems), "exact": count_exact(problems, answers, tokenizer),
+    exact = are_exact(problems, answers, tokenizer)
+    return {"problems": len(problems), "exact": sum(exact), "by ending": by_ending(problems, exact),
             "tokens": len(margins), "shortest answer": min(len(row) - 1 for row, _ in answers),
             "near-ties": sum(margin < NEAR_TIE for margin in margins),
             "problems with near-ties": sum(min(row) < NEAR_TIE for _, row in answers)}

@@ -25,6 +25,7 @@ from evaluate import exact_rate
 from make_tokenizer import END_ID, joined, make_tokenizer
 from network import Decoder
 from problems import SEED, make_problem
+from tokenizers import Tokenizer
 from torch.nn import functional
 
 WORKERS = 2
@@ -147,7 +148,8 @@ class Training:
     def __init__(self, options, worker: int):
         self.options, self.worker = options, worker
         self.path = options.work / "checkpoint.pt"
-        self.tokenizer = make_tokenizer()
+        saved = options.work / "tokenizer.json"
+        self.tokenizer = Tokenizer.from_file(str(saved)) if saved.exists() else make_tokenizer()
         self.model = Decoder()
         self.model.initialise(SEED)
         self.optimizer = make_optimizer(self.model)
