@@ -82,7 +82,8 @@ Result<std::string> model_path(const ParsedOptions& options) {
   const ModelPlaces places = model_places();
   if (const auto name = options.value("--model")) return find_model(*name, places);
   const std::vector<NamedModel> named = named_models(places);
-  if (!named.front().is_there) {
+  std::error_code none;
+  if (!fs::exists(fs::path(named.front().path) / "config.json", none)) {
     return Error{
         ErrorKind::unavailable,
         fmt::format("the default model {} is not here; --model FOLDER is accepted", default_model)};
