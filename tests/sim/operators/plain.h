@@ -193,6 +193,25 @@ inline Number sum_of_triton_blocks(const Terms& terms) {
   return sum;
 }
 
+/// The exact sum, rounded once; of exact or of rounded products.
+inline Number sum_exactly(const Terms& terms) {
+  mpfr_t sum, product;
+  mpfr_inits2(700, sum, product, static_cast<mpfr_ptr>(nullptr));  // wider than 2^-298 … 2^256
+  mpfr_set_zero(sum, 1);
+  for (std::size_t k = 0; k < terms.size(); ++k) {
+    if (terms.fused) {
+      mpfr_set_flt(product, terms.a[k].value(), MPFR_RNDN);
+      mpfr_mul_d(product, product, static_cast<double>(terms.b[k].value()), MPFR_RNDN);
+    } else {
+      mpfr_set_flt(product, (terms.a[k] * terms.b[k]).value(), MPFR_RNDN);
+    }
+    mpfr_add(sum, sum, product, MPFR_RNDN);
+  }
+  const float result = mpfr_get_flt(sum, MPFR_RNDN);
+  mpfr_clears(sum, product, static_cast<mpfr_ptr>(nullptr));
+  return {result};
+}
+
 /// The sum in the order of a row, by the row's name.
 inline Number plain_sum(std::string_view row, const Terms& terms) {
   const auto begins = [&](std::string_view text) { return row.substr(0, text.size()) == text; };
@@ -200,6 +219,7 @@ inline Number plain_sum(std::string_view row, const Terms& terms) {
   if (begins("torch-cpu-softmax-16bit")) return sum_of_16_lanes(terms, true);
   if (begins("torch-cpu")) return sum_of_16_lanes(terms, false);
   if (begins("batch-invariant")) return sum_of_triton_blocks(terms);
+  if (begins("control-rms-exact") || begins("llama.cpp-cpu-rms")) return sum_exactly(terms);
   if (row == "gpu-softmax" || row == "gpu-log-softmax") return sum_of_warp(terms, 32);
   if (begins("gpu")) return sum_of_warp(terms, 1024);
   std::optional<Number> sum;
