@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/model/test_file.h"
+
 namespace kvsim {
 namespace {
 
@@ -72,17 +74,12 @@ TEST(Chat, NamesWhatIsAccepted) {
 
 class ChatOfFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "chat_of_folder";
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   void write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;
   }
 
-  fs::path folder_;
+  test::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 // Lines of the templates that tell the families apart.

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "tests/model/test_file.h"
+
 namespace kvsim {
 namespace {
 
@@ -16,15 +18,10 @@ namespace fs = std::filesystem;
 
 class FolderWriterTest : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / "folder_writer";
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
   [[nodiscard]] std::string target() const { return (root_ / "out").string(); }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
 };
 
 TEST_F(FolderWriterTest, AppearsWhole) {

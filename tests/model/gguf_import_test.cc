@@ -16,6 +16,7 @@
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
 #include "tests/model/gguf_model_bytes.h"
+#include "tests/model/test_file.h"
 
 namespace kvsim {
 namespace {
@@ -26,15 +27,6 @@ using test::GgufTensorBytes;
 
 class GgufImport : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::path(testing::TempDir()) /
-            (std::string("gguf_import_") +
-             testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   std::string write(const GgufModelBytes& model) {
     const std::string path = (root_ / "model.gguf").string();
     std::ofstream(path, std::ios::binary) << model.bytes();
@@ -75,7 +67,8 @@ class GgufImport : public testing::Test {
 
   [[nodiscard]] std::string out() const { return (root_ / "out").string(); }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
 };
 
 // The halves of a bfloat16's last place decide; everything below only says on which side.

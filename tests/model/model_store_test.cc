@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "model/fetch_rows.h"
+#include "tests/model/test_file.h"
 
 namespace kvsim {
 namespace {
@@ -17,14 +18,12 @@ namespace fs = std::filesystem;
 class ModelStore : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / "model_store";
-    fs::remove_all(root_);
     fs::create_directories(root_ / "tree/data");
     places_ = {(root_ / "tree").string(), (root_ / "cache").string()};
   }
-  void TearDown() override { fs::remove_all(root_); }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
   ModelPlaces places_;
 };
 
