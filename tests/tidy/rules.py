@@ -20,7 +20,7 @@ ARROWS = {
 TOP = {"cli", "tests", "cmake", "fuzz/targets"}
 FOLDERS = tuple(ARROWS) + ("cli", "tests", "cmake")
 
-LIBRARIES = ("softfloat", "sim", "model", "run")
+LIBRARIES = ("softfloat", "sim", "model", "run", "gpu")
 RESULTS = ("softfloat", "sim", "model", "run", "fuzz", "gpu", "experiments")
 PRODUCT = RESULTS + ("cli",)
 EVERYWHERE = PRODUCT + ("tests", "cmake")

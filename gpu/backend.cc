@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "gpu/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "softfloat/suggest.h"
+
+namespace kvsim::gpu {
+namespace {
+
+// Filled row by row as back ends are added.
+constexpr std::span<const BackendRow> rows = {};
+
+}  // namespace
+
+std::string_view Fingerprint::value(std::string_view name) const {
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == entries.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::string Fingerprint::key() const {
+  std::string text;
+  for (const std::string_view name : fingerprint_names::in_key) {
+    const std::string_view found = value(name);
+    if (found.empty()) continue;
+    fmt::format_to(std::back_inserter(text), "{}{}={}", text.empty() ? "" : "; ", name, found);
+  }
+  return text;
+}
+
+std::span<const BackendRow> backend_rows() { return rows; }
+
+Result<std::unique_ptr<Backend>> make_backend(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  const std::string_view kind = name.substr(0, colon);
+  const bool has_argument = colon != std::string_view::npos;
+  const std::string_view argument = has_argument ? name.substr(colon + 1) : std::string_view();
+  std::vector<std::string_view> names;
+  names.reserve(backend_rows().size());
+  for (const BackendRow& row : backend_rows()) {
+    names.push_back(row.name);
+    if (row.name != kind) continue;
+    if (row.argument.empty() && has_argument) {
+      return Error{ErrorKind::usage,
+                   fmt::format("back end '{}' takes nothing after a colon, and got '{:.80}'",
+                               row.name, argument)};
+    }
+    if (row.argument_required && argument.empty()) {
+      return Error{ErrorKind::usage, fmt::format("back end '{}' needs {}: {}:{}", row.name,
+                                                 row.argument, row.name, row.argument)};
+    }
+    return row.make(argument);
+  }
+  const std::string_view near = softfloat::nearest(kind, names);
+  return Error{ErrorKind::usage,
+               fmt::format("no back end is called '{:.80}'{}; there are {}", kind,
+                           near.empty() ? "" : fmt::format(": did you mean '{}'?", near),
+                           fmt::join(names, ", "))};
+}
+
+}  // namespace kvsim::gpu
