@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <iterator>
 
+#include "gpu/sim_backend.h"
 #include "softfloat/suggest.h"
 
 namespace kvsim::gpu {
 namespace {
 
-// Filled row by row as back ends are added.
-constexpr std::span<const BackendRow> rows = {};
+constexpr BackendRow rows[] = {
+    {"sim", "KERNEL", false, "the simulator itself: a kernel, or an order that the call states",
+     make_sim_backend},
+};
 
 }  // namespace
 
