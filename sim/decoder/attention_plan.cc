@@ -50,8 +50,9 @@ AttentionPlan with_masked_padding(AttentionPlan plan) {
 
 std::vector<std::int64_t> planned_positions(const OperatorSetup& setup, const PassRows& rows) {
   std::vector<std::int64_t> positions(static_cast<std::size_t>(rows.count));
+  const bool is_padded = rows.padding > 0 && rows.first > 0;
   const bool counts_rows =
-      rows.positions.empty() || (setup.plant == Plant::pad_positions && rows.padding > 0);
+      rows.positions.empty() || (setup.plant == Plant::pad_positions && is_padded);
   const bool too_many = setup.plant == Plant::position_plus_one && rows.first > 0;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     positions[i] = counts_rows ? rows.first + static_cast<std::int64_t>(i) : rows.positions[i];

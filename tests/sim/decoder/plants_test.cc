@@ -79,7 +79,7 @@ const Signature signatures[] = {
     {Plant::position_plus_one, prompt, 0.5},   {Plant::mask_missing, 0, 1},
     {Plant::window_off_by_one, 5, 0.5},  // the window has 5 keys
     {Plant::rope_table_16_bit, 0, 1, 0, 3001}, {Plant::stale_cache_entry, prompt, 0.5},
-    {Plant::pad_positions, 4, 0.5, 3},         {Plant::causal_leak, 0, 1},
+    {Plant::pad_positions, prompt, 0.5, 3},    {Plant::causal_leak, 0, 1},
     {Plant::swapped_heads, prompt, 1},         {Plant::scale_doubled, 1, 1},
     {Plant::soft_cap_missing, 0, 1},           {Plant::wrong_epsilon, 0, 0.05},
 };
