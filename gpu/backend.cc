@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "gpu/blas_backend.h"
 #include "gpu/sim_backend.h"
 #include "softfloat/suggest.h"
 
@@ -16,6 +17,9 @@ namespace {
 constexpr BackendRow rows[] = {
     {"sim", "KERNEL", false, "the simulator itself: a kernel, or an order that the call states",
      make_sim_backend},
+    {"openblas", "PATH", false, "OpenBLAS: dot, gemv, gemm and linear in binary32",
+     make_openblas_backend},
+    {"blis", "PATH", false, "BLIS: dot, gemv, gemm and linear in binary32", make_blis_backend},
 };
 
 }  // namespace

@@ -63,14 +63,15 @@ inline constexpr std::string_view cpu_vendor = "cpu-vendor";
 inline constexpr std::string_view cpu_model = "cpu-model";
 inline constexpr std::string_view cpu_features = "cpu-features";
 inline constexpr std::string_view device = "device";
+inline constexpr std::string_view core = "core";  ///< what a library takes the CPU for
 inline constexpr std::string_view threads = "threads";
 inline constexpr std::string_view setting = "setting";
 /// The part of a fingerprint that decides which kernels are chosen, in this order.
-inline constexpr std::string_view in_key[] = {backend,      version, cpu_vendor,
+inline constexpr std::string_view in_key[] = {backend,      version, cpu_vendor, core,
                                               cpu_features, device,  setting};
 }  // namespace fingerprint_names
 
-/// One back end. Not shared between threads.
+/// One back end. Not shared between threads. It begins with one thread of its own.
 class Backend {
  public:
   Backend() = default;

@@ -21,6 +21,7 @@
 #include "sim/operators/norm.h"
 #include "sim/operators/softmax.h"
 #include "softfloat/formats.h"
+#include "tests/gpu/closed_forms.h"
 
 namespace kvsim::gpu {
 namespace {
@@ -191,6 +192,31 @@ TEST(SimBackend, EveryKernelRunsWhatItOffers) {
   check(norm_kernels());
   check(softmax_kernels());
   check(activation_kernels());
+}
+
+TEST(SimBackend, EveryOperatorWithinTheBoundOfItsClosedForm) {
+  const auto check = [](const std::string& name, const std::vector<test::Case>& cases) {
+    const auto backend = make(name);
+    std::set<std::string> run;
+    for (const test::Case& row : cases) {
+      const auto result = backend->run(row.call);
+      if (!result && result.error().kind == ErrorKind::unavailable) continue;
+      ASSERT_TRUE(result) << result.error().message;
+      test::expect_near(row, *result);
+      run.insert(row.call.operation);
+    }
+    EXPECT_EQ(run.size(), backend->operators().size()) << name;
+  };
+  std::vector<test::Case> sums = test::product_cases();
+  for (test::Case& row : test::row_cases()) sums.push_back(std::move(row));
+  check("sim", sums);
+  check("sim:torch-cpu-linear", test::product_cases());
+  check("sim:torch-cpu-linear", test::product_cases(softfloat::bfloat16));
+  check("sim:torch-cpu", test::attention_cases());
+  check("sim:torch-cpu-rms", test::row_cases());
+  check("sim:torch-cpu-softmax", test::row_cases());
+  check("sim:torch-cpu-log-softmax", test::row_cases());
+  check("sim:torch-cpu-silu", test::element_cases());
 }
 
 TEST(SimBackend, Errors) {
