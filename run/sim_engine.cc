@@ -36,6 +36,7 @@ struct ArmSetup {
   const DecoderShape* shape = nullptr;
   const DecoderWeights* weights = nullptr;
   DecoderArmOptions options;
+  CommonRows common_rows = CommonRows::kept;
 };
 
 class SimSequence : public EngineSequence {
@@ -48,23 +49,47 @@ class SimSequence : public EngineSequence {
 
   Result<EnginePass> pass(std::span<const TokenId> tokens, const PlanStep& step,
                           const PassRequest& request) override;
-  void clear() override { cache_.truncate(0); }
+  void clear() override {
+    cache_.truncate(0);
+    from_start_.clear();
+  }
   Result<std::unique_ptr<EngineSequence>> save() const override {
     Result<IncrementalDecoder> decoder =
         make_decoder(*setup_.shape, *setup_.weights, setup_.options);
     if (!decoder) return decoder.error();
-    return std::unique_ptr<EngineSequence>(
-        std::make_unique<SimSequence>(setup_, launch_, std::move(*decoder), cache_));
+    auto copy = std::make_unique<SimSequence>(setup_, launch_, std::move(*decoder), cache_);
+    copy->from_start_ = from_start_;
+    return std::unique_ptr<EngineSequence>(std::move(copy));
   }
 
  private:
+  [[nodiscard]] std::int64_t known_rows(const PassLaunch& launch,
+                                        std::span<const TokenId> tokens) const;
   void add_state(const PlanStep& step, const PassRequest& request, EnginePass& result) const;
 
   const ArmSetup& setup_;
   Launch launch_;
   IncrementalDecoder decoder_;
   KvCache cache_;
+  /// The tokens of a pass from row 0 on that left the cache as it is, nothing beside it.
+  std::vector<TokenId> from_start_;
 };
+
+/// Whether a pass begins with row 0 and has nothing beside the sequence's own rows.
+bool is_from_start(const PassLaunch& launch) {
+  return launch.first == 0 && launch.padding == 0 && launch.drafts == 0 &&
+         launch.kv_lens.size() == 1 && launch.all_rows == launch.rows;
+}
+
+/// Rows of a pass from the start that the pass before it left with the bits that this one gives.
+std::int64_t SimSequence::known_rows(const PassLaunch& launch,
+                                     std::span<const TokenId> tokens) const {
+  const bool extends = setup_.common_rows == CommonRows::kept && is_from_start(launch) &&
+                       !from_start_.empty() && from_start_.size() < tokens.size() &&
+                       std::equal(from_start_.begin(), from_start_.end(), tokens.begin());
+  const std::int64_t rows = std::ssize(from_start_);
+  return extends && decoder_.keeps_rows(rows, std::ssize(tokens)) ? rows : 0;
+}
 
 /// The tokens of a pass with its padding in front and its drafts behind. What they are changes
 /// nothing: no row that counts sees them.
@@ -118,9 +143,11 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
       positions.push_back(std::max<std::int64_t>(0, row - launch.padding));
     }
   }
-  const std::int64_t last = launch.rows - launch.drafts - 1;  // the row that counts
   EnginePass result;
   DecoderPass pass;
+  pass.known_rows = known_rows(launch, tokens);
+  from_start_.clear();
+  std::int64_t last = 0;  // of the rows that are computed, the one that counts
   pass.tokens = pass_tokens;
   pass.first_row = launch.first;
   pass.positions = positions;
@@ -141,8 +168,18 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
       }
     };
   }
-  Result<DecoderPassResult> done = decoder_.pass(cache_, pass);
+  const auto compute = [&] {
+    result = {};
+    last = launch.rows - pass.known_rows - launch.drafts - 1;
+    return decoder_.pass(cache_, pass);
+  };
+  Result<DecoderPassResult> done = compute();
+  if (!done && pass.known_rows > 0) {
+    pass.known_rows = 0;  // a value that is not finite reaches the other rows
+    done = compute();
+  }
   if (!done) return done.error();
+  if (is_from_start(launch)) from_start_.assign(tokens.begin(), tokens.end());
   result.logits = std::move(done->logits);
   if (pass.all_logits) {
     const auto width = static_cast<std::ptrdiff_t>(setup_.shape->vocabulary);
@@ -187,13 +224,14 @@ class SimArm : public EngineArm {
 class SimEngine : public Engine {
  public:
   SimEngine(Checkpoint checkpoint, std::string model, DecoderShape shape, DecoderWeights weights,
-            const EngineOptions& options)
+            const EngineOptions& options, CommonRows rows)
       : checkpoint_(std::move(checkpoint)),
         model_(std::move(model)),
         sha256_(checkpoint_.identity()),
         shape_(std::move(shape)),
         weights_(std::move(weights)),
-        options_(options) {}
+        options_(options),
+        common_rows_(rows) {}
 
   std::string name() const override { return std::string(sim_engine_name); }
   std::string model() const override { return model_; }
@@ -215,6 +253,7 @@ class SimEngine : public Engine {
   DecoderShape shape_;
   DecoderWeights weights_;
   EngineOptions options_;
+  CommonRows common_rows_;
 };
 
 Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> settings) const {
@@ -227,7 +266,7 @@ Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> se
                             .attention = {},
                             .engine = options_,
                             .plant = read->plant};
-  ArmSetup setup{&shape_, &weights_, std::move(options)};
+  ArmSetup setup{&shape_, &weights_, std::move(options), common_rows_};
   // What the decoder refuses is refused before anything is written.
   if (const auto made = make_decoder(shape_, weights_, setup.options); !made) return made.error();
   return std::unique_ptr<EngineArm>(
@@ -242,13 +281,14 @@ std::string_view default_dispatch(const Checkpoint& checkpoint) {
 }
 
 Result<std::unique_ptr<Engine>> make_sim_engine(Checkpoint checkpoint, std::string model,
-                                                const EngineOptions& options) {
+                                                const EngineOptions& options, CommonRows rows) {
   Result<DecoderShape> shape = decoder_shape(checkpoint.config());
   if (!shape) return shape.error();
   Result<DecoderWeights> weights = decoder_weights(checkpoint);
   if (!weights) return weights.error();
-  return std::unique_ptr<Engine>(std::make_unique<SimEngine>(
-      std::move(checkpoint), std::move(model), std::move(*shape), std::move(*weights), options));
+  return std::unique_ptr<Engine>(std::make_unique<SimEngine>(std::move(checkpoint),
+                                                             std::move(model), std::move(*shape),
+                                                             std::move(*weights), options, rows));
 }
 
 }  // namespace kvsim

@@ -76,6 +76,17 @@ Result<bool> check_shape(const AttentionShape& shape) {
   return true;
 }
 
+Result<bool> check_first_query(const AttentionKernel& kernel, const AttentionProblem& problem) {
+  if (problem.first_query == 0) return true;
+  if (kernel.family == AttentionFamily::paged || problem.first_query < 0 ||
+      problem.first_query >= problem.shape.query_len) {
+    return usage(fmt::format("kernel {}: query {} of {} as the first one; accepted: {}",
+                             kernel.name, problem.first_query, problem.shape.query_len,
+                             kernel.family == AttentionFamily::paged ? "0" : "one of them"));
+  }
+  return true;
+}
+
 Result<bool> check_launch(const AttentionKernel& kernel, const AttentionProblem& problem) {
   const AttentionLaunch& launch = problem.launch;
   const std::array positive{NamedSize{"batch", launch.batch, most_sequences},
@@ -171,6 +182,7 @@ Result<const StorageSums*> check_problem(const AttentionKernel& kernel,
                              problem.shape.kv_len * problem.shape.head_dim));
   }
   if (checked) checked = check_mask(kernel, problem.mask);
+  if (checked) checked = check_first_query(kernel, problem);
   if (checked) checked = check_launch(kernel, problem);
   if (checked) checked = check_family(kernel, problem);
   if (!checked) return checked.error();

@@ -173,7 +173,8 @@ Result<bool> run_eager(const Run& run, AttentionResult& result) {
   const Eager eager(run, scores.value(), values.value(), row_sum.value());
 
   const AttentionShape& shape = run.shape();
-  const std::vector<QueryTile> tiles = query_tiles(shape, queries_with_all_scores(shape));
+  const std::vector<QueryTile> tiles =
+      query_tiles(shape, run.problem.first_query, queries_with_all_scores(shape));
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
                 [&](std::int64_t i) { return eager.run_tile(tiles[index(i)], result.out); });

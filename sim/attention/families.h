@@ -48,7 +48,7 @@ struct Run {
   }
   /// Number of (query head, query): position in lse; times head_dim: in q and out.
   [[nodiscard]] std::int64_t row_of(std::int64_t head, std::int64_t query) const {
-    return head * shape().query_len + query;
+    return head * (shape().query_len - problem.first_query) + query - problem.first_query;
   }
   [[nodiscard]] std::int64_t query_of(const QueryTile& tile, std::int64_t row) const {
     return tile.first + row / shape().group();
@@ -60,12 +60,12 @@ struct Run {
   }
 };
 
-/// Tiles of at most `queries` queries that cover every query of every head.
+/// Tiles of at most `queries` queries that cover every query of every head from `first` on.
 [[nodiscard]] inline std::vector<QueryTile> query_tiles(const AttentionShape& shape,
-                                                        std::int64_t queries) {
+                                                        std::int64_t first, std::int64_t queries) {
   std::vector<QueryTile> tiles;
   for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::int64_t i = 0; i < shape.query_len; i += queries) {
+    for (std::int64_t i = first; i < shape.query_len; i += queries) {
       tiles.push_back({head, i, std::min(queries, shape.query_len - i)});
     }
   }

@@ -184,7 +184,8 @@ Result<bool> check_llama_cpu(const AttentionKernel& kernel, const AttentionProbl
 
 Result<bool> run_llama_cpu(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
-  const std::vector<QueryTile> tiles = query_tiles(shape, queries_with_all_scores(shape));
+  const std::vector<QueryTile> tiles =
+      query_tiles(shape, run.problem.first_query, queries_with_all_scores(shape));
   const LlamaCpu llama(run);
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,

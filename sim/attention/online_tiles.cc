@@ -216,10 +216,13 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
   std::vector<TileTask> tasks;
   for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
     for (std::int64_t row = 0; row < group_rows; row += rows_of_a_task) {
+      const std::int64_t end = std::min(row + rows_of_a_task, group_rows);
+      const std::int64_t first = std::max(row, run.problem.first_query * shape.group());
+      if (first >= end) continue;
       for (std::int64_t s = 0; s < splits; ++s) {
         const KeyRange keys = split_keys(plan, shape, run.problem.mask, row / rows_of_a_task, s);
         if (keys.empty()) continue;
-        tasks.push_back({head, row, std::min(rows_of_a_task, group_rows - row), s, keys});
+        tasks.push_back({head, first, end - first, s, keys});
       }
     }
   }

@@ -47,9 +47,12 @@ struct AttentionProblem {
   AttentionMask mask;
   softfloat::Format storage;  ///< of q, k, v and, unless the kernel says otherwise, of the output
   float scale = 0;            ///< of the scores; 0: 1 ÷ √head_dim in binary64, rounded to binary32
-  const float* q = nullptr;   ///< [query_heads][query_len][head_dim], numbers of `storage`
-  NumberPointer k;            ///< [kv_heads][kv_len][head_dim], as floats or codes
-  NumberPointer v;            ///< [kv_heads][kv_len][head_dim], as floats or codes
+  /// Queries before it are in the launch but not computed: q and the results begin with it.
+  std::int64_t first_query = 0;
+  /// [query_heads][query_len − first_query][head_dim], numbers of `storage`
+  const float* q = nullptr;
+  NumberPointer k;  ///< [kv_heads][kv_len][head_dim], as floats or codes
+  NumberPointer v;  ///< [kv_heads][kv_len][head_dim], as floats or codes
   /// Numbers from one K/V head to the next, in K and in V: a cache has room for more positions than
   /// it holds. 0: kv_len × head_dim.
   std::int64_t kv_head_stride = 0;

@@ -45,6 +45,8 @@ class ProductSum {
 
   /// The unit, or null where there is none.
   [[nodiscard]] const MatrixUnit* unit() const { return unit_; }
+  /// The order, where there is no unit.
+  [[nodiscard]] const Order& order() const { return order_; }
   /// The format of the results.
   [[nodiscard]] softfloat::Format output() const;
 

@@ -79,7 +79,7 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
       problem.scale > 0 ? problem.scale
                         : static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
   AttentionResult result;
-  const std::int64_t rows = shape.query_heads * shape.query_len;
+  const std::int64_t rows = shape.query_heads * (shape.query_len - problem.first_query);
   result.out.assign(attention::index(rows * shape.head_dim), 0.0F);
   result.lse.assign(attention::index(rows), -std::numeric_limits<float>::infinity());
   const Run given{kernel, problem, options, *sums.value(), scale};

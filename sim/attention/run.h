@@ -23,11 +23,12 @@ struct AttentionOptions {
 
 /// What a kernel gives.
 struct AttentionResult {
-  /// [query_heads][query_len][head_dim]; a NaN is the quiet NaN 0x7fc00000. +0 where a query sees
-  /// no key (NaN from eager kernels, as softmax over nothing is).
+  /// [query_heads][query_len − first_query][head_dim]; a NaN is the quiet NaN 0x7fc00000. +0 where
+  /// a query sees no key (NaN from eager kernels, as softmax over nothing is).
   std::vector<float> out;
-  /// [query_heads][query_len]: logarithm (base e) of the sum of exponentials of the scaled scores,
-  /// as the kernel computes it; −∞ where a query sees no key. Empty where the kernel has none.
+  /// [query_heads][query_len − first_query]: logarithm (base e) of the sum of exponentials of the
+  /// scaled scores, as the kernel computes it; −∞ where a query sees no key. Empty where the kernel
+  /// has none.
   std::vector<float> lse;
   std::int64_t splits = 1;         ///< into which the keys were split, empty ones included
   std::int64_t block_columns = 0;  ///< keys of a block; kv_len where there are no blocks

@@ -24,11 +24,10 @@ namespace kvsim::attention {
 namespace {
 
 constexpr float no_score = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t vector_lanes = 16;  // AVX-512
-
 using torch_cpu::in_passes;
 using torch_cpu::keys_of_a_block;
 using torch_cpu::pass_length;
+using torch_cpu::vector_lanes;
 
 class TorchCpu {
  public:
@@ -69,7 +68,10 @@ Result<bool> TorchCpu::run_tile(const QueryTile& tile, AttentionResult& result) 
   state.maximum.assign(index(state.rows), no_score);
   state.sum.resize(index(state.rows));
   state.started.resize(index(state.rows));
-  for (std::int64_t row = 0; row < state.rows; ++row) {
+  // Queries that are not computed are zeros, and their results are dropped.
+  const std::int64_t skipped =
+      std::max<std::int64_t>(0, run_.problem.first_query - tile.first) * shape.group();
+  for (std::int64_t row = skipped; row < state.rows; ++row) {
     std::copy_n(run_.problem.q + run_.row_of(tile, row) * dim, dim, state.q.data() + row * dim);
   }
   const KeyRange first = visible_keys(shape, run_.problem.mask, tile.first);
@@ -80,7 +82,7 @@ Result<bool> TorchCpu::run_tile(const QueryTile& tile, AttentionResult& result) 
     Result<bool> done = run_block(tile, block, state);
     if (!done) return done;
   }
-  for (std::int64_t row = 0; row < state.rows; ++row) {
+  for (std::int64_t row = skipped; row < state.rows; ++row) {
     if (state.started[index(row)] == 0) continue;
     const std::span<float> o(state.o.data() + row * dim, index(dim));
     multiply_by(o, 1 / state.sum[index(row)]);
@@ -206,7 +208,9 @@ Result<bool> TorchCpu::add_values(const QueryTile& tile, const KeyRange& block,
 Result<bool> run_torch_cpu(const Run& run, AttentionResult& result) {
   const AttentionShape& shape = run.shape();
   const std::int64_t queries = torch_cpu::queries_of_a_block(shape.query_len);
-  const std::vector<QueryTile> tiles = query_tiles(shape, queries);
+  // Whole tiles: how many queries one has decides its sums.
+  const std::int64_t first = run.problem.first_query / queries * queries;
+  const std::vector<QueryTile> tiles = query_tiles(shape, first, queries);
   const TorchCpu torch(run);
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,

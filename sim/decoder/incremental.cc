@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "sim/decoder/attention_plan.h"
+#include "sim/decoder/kept_rows.h"
 #include "sim/decoder/layer_walk.h"
 #include "sim/decoder/number_digest.h"
 #include "sim/decoder/pass_check.h"
@@ -59,6 +61,10 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
   [[nodiscard]] const DecoderShape& shape() const { return shape_; }
   [[nodiscard]] const DecoderFormats& formats() const { return formats_; }
 
+  [[nodiscard]] bool keeps_rows(std::int64_t before, std::int64_t after) const {
+    return decoder::keeps_rows(setup_, weights_, before, after);
+  }
+
   Result<DecoderPassResult> run(KvCache& cache, const DecoderPass& pass) {
     cache_ = &cache;
     pass_ = &pass;
@@ -67,8 +73,9 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
              .count = static_cast<std::int64_t>(pass.tokens.size()),
              .positions = pass.positions,
              .padding = pass.padding,
-             .launch = pass.launch};
-    cache.truncate(rows_.first);
+             .launch = pass.launch,
+             .known = pass.known_rows};
+    cache.truncate(rows_.first + rows_.known);
     cache.extend(rows_.end());
     operators_->begin(rows_);
     layer_ = -1;
@@ -112,6 +119,7 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
   Result<bool> attend() override {
     const decoder::CacheLayer cache{cache_, layer_};
     Result<bool> done = operators_->store(cache);
+    if (done && rows_.known > 0) done = check_new_values();
     if (done) done = operators_->attend(position(), cache);
     const std::int64_t scores =
         decoder::planned_scores(decoder::plan_attention(setup_, rows_, position()));
@@ -143,9 +151,17 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
 
   void observe(std::string_view operation, Buffer buffer) const {
     if (!pass_->observer) return;
-    const std::vector<double> values = operators_->read(buffer, 0, rows_.count);
+    const std::vector<double> values = operators_->read(buffer, 0, rows_.computed());
     pass_->observer(
-        {layer_, operation, rows_.count, decoder::buffer_width(shape_, buffer), values});
+        {layer_, operation, rows_.computed(), decoder::buffer_width(shape_, buffer), values});
+  }
+
+  /// A value that is not finite reaches rows before it, whose probability for it is 0.
+  [[nodiscard]] Result<bool> check_new_values() const {
+    const std::vector<float> values =
+        cache_->read(layer_, KvPart::value, rows_.known, rows_.computed());
+    if (std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) return true;
+    return usage(fmt::format("known rows before a value of layer {} that is not finite", layer_));
   }
 
   /// Rounds what was read from a weight to the format that weights are kept in.
@@ -196,7 +212,7 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
   Result<bool> embed() {
     const std::int64_t width = shape_.hidden;
     std::vector<double> hidden;
-    hidden.reserve(static_cast<std::size_t>(rows_.count * width));
+    hidden.reserve(static_cast<std::size_t>(rows_.computed() * width));
     std::vector<float> row(static_cast<std::size_t>(width));
     auto scale = static_cast<float>(shape_.embedding_scale);
     const bool scales = shape_.embedding_scale != 1;
@@ -205,7 +221,7 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
     };
     Result<bool> done = true;
     if (scales && !is_wide()) done = round({&scale, 1});
-    for (const std::int32_t token : pass_->tokens) {
+    for (const std::int32_t token : pass_->tokens.subspan(static_cast<std::size_t>(rows_.known))) {
       read_weight_rows(weights_.embedding, token, row);
       round_weights(weights_.embedding, row);
       if (is_wide()) {
@@ -230,8 +246,8 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
   void finish_layer() {
     observe("hidden", Buffer::hidden);
     if (!pass_->hidden_digests) return;
-    result_.hidden_digests.push_back(
-        decoder::number_digest(operators_->read(Buffer::hidden, rows_.count - 1, 1), is_wide()));
+    result_.hidden_digests.push_back(decoder::number_digest(
+        operators_->read(Buffer::hidden, rows_.computed() - 1, 1), is_wide()));
   }
 
   Result<bool> head() {
@@ -294,6 +310,10 @@ KvCache IncrementalDecoder::new_cache() const {
   return {shape.layers, shape.kv_heads, shape.head_dim, state_->formats().kv};
 }
 
+bool IncrementalDecoder::keeps_rows(std::int64_t before, std::int64_t after) const {
+  return state_->keeps_rows(before, after);
+}
+
 const DecoderShape& IncrementalDecoder::shape() const { return state_->shape(); }
 const DecoderFormats& IncrementalDecoder::formats() const { return state_->formats(); }
 
@@ -303,7 +323,12 @@ Result<DecoderPassResult> IncrementalDecoder::pass(KvCache& cache, const Decoder
       cache.head_dim() != shape.head_dim || !(cache.format() == state_->formats().kv)) {
     return usage("a cache of another decoder; accepted: one of new_cache()");
   }
-  const Result<bool> done = decoder::check_pass(shape, cache, pass);
+  Result<bool> done = decoder::check_pass(shape, cache, pass);
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  if (done && pass.known_rows > 0 && !keeps_rows(pass.known_rows, rows)) {
+    done =
+        usage(fmt::format("{} known rows of {}: not kept by this dispatch", pass.known_rows, rows));
+  }
   if (!done) {
     cache.truncate(pass.first_row);
     return done.error();

@@ -38,7 +38,7 @@ struct DecoderArmOptions {
 struct OperatorOutput {
   std::int64_t layer = 0;      ///< −1: before the first layer; the number of layers: after the last
   std::string_view operation;  ///< "embedding", "attention-norm", "query", …, "hidden", "logits"
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;       ///< that the pass computes
   std::int64_t width = 0;
   std::span<const double> values;  ///< [rows][width]; exact
 };
@@ -52,6 +52,10 @@ struct DecoderPass {
   std::span<const std::int64_t> positions = {};
   std::int64_t padding = 0;  ///< rows at the start of the sequence that no later query sees
   DecoderLaunch launch = {};
+  /// The first so many rows of a pass that begins with row 0: the cache has them already, with the
+  /// bits that this pass would give them (keeps_rows()). They are in the launch, but not computed,
+  /// and no observer sees them.
+  std::int64_t known_rows = 0;
   bool all_logits = false;      ///< of every row, not only of the last one
   bool hidden_digests = false;  ///< of the last row's hidden state after each layer
   std::function<void(const OperatorOutput&)> observer;  ///< may be empty
@@ -61,7 +65,7 @@ struct DecoderPass {
 struct DecoderPassResult {
   std::vector<double> logits;  ///< [vocabulary] of the last row, or [rows][vocabulary]; exact
   std::vector<std::string> hidden_digests;  ///< as KvCache::digest(), one for each layer
-  std::int64_t multiply_adds = 0;           ///< of linear layers and attention
+  std::int64_t multiply_adds = 0;           ///< of linear layers and attention, known rows included
   bool exp_bounded = false;  ///< an exponential of attention is known within bounds only
 };
 
@@ -84,10 +88,17 @@ class IncrementalDecoder {
   /// Formats as resolved.
   [[nodiscard]] const DecoderFormats& formats() const;
 
+  /// Whether a pass over rows 0 … after − 1 gives the first `before` of them the bits that they
+  /// have after a pass over these alone, for every token: decided kernel by kernel from the
+  /// dispatch and the sizes (sim/decoder/kept_rows.h). True at most where 0 < before < after.
+  [[nodiscard]] bool keeps_rows(std::int64_t before, std::int64_t after) const;
+
   /// Computes the tokens and appends their keys and values to the cache. Errors (usage): no token,
   /// one outside the vocabulary, fewer rows in the cache than first_row, a cache of another shape
   /// or format, as many positions as tokens or none, a negative position, padding that leaves no
-  /// row; errors of the kernels. After an error the cache holds min(rows(), first_row) rows.
+  /// row; known rows of a pass that keeps_rows() refuses, begins later, gives positions, padding or
+  /// neighbours, wants all logits, or whose own values are not finite; errors of the kernels. After
+  /// an error the cache holds min(rows(), first_row) rows.
   [[nodiscard]] Result<DecoderPassResult> pass(KvCache& cache, const DecoderPass& pass);
 
  private:

@@ -41,7 +41,7 @@ class KernelOperators : public RowOperators {
   void begin(const PassRows& rows) override {
     rows_ = rows;
     for (std::size_t i = 0; i < buffer_count; ++i) {
-      const std::int64_t size = rows.count * width(static_cast<Buffer>(i));
+      const std::int64_t size = rows.computed() * width(static_cast<Buffer>(i));
       buffers_[i].resize(static_cast<std::size_t>(size));  // every operator writes all of its rows
     }
   }
@@ -55,7 +55,7 @@ class KernelOperators : public RowOperators {
     const double epsilon =
         setup_.plant == Plant::wrong_epsilon ? wrong_epsilon : setup_.shape.norm_epsilon;
     const NormProblem problem{.storage = setup_.formats.activations,
-                              .rows = rows_.count * width(step.in) / step.width,
+                              .rows = rows_.computed() * width(step.in) / step.width,
                               .columns = step.width,
                               .x = all(step.in).data(),
                               .weight = step.weight,
@@ -64,11 +64,12 @@ class KernelOperators : public RowOperators {
   }
 
   Result<bool> linear(const LinearStep& step) override {
-    return multiply(step, 0, setup_.formats.activations, all(step.out).data());
+    return multiply(step, 0, rows_.known, setup_.formats.activations, all(step.out).data());
   }
 
   Result<bool> rotate(const LayerPosition& layer) override {
-    const std::vector<std::int64_t> positions = planned_positions(setup_, rows_);
+    const std::vector<std::int64_t> all_positions = planned_positions(setup_, rows_);
+    const auto positions = std::span(all_positions).subspan(static_cast<std::size_t>(rows_.known));
     const Result<const RopeTable*> table =
         tables_.find(layer, setup_.shape.head_dim, *std::ranges::max_element(positions));
     if (!table) return table.error();
@@ -93,7 +94,7 @@ class KernelOperators : public RowOperators {
       std::vector<float> numbers = all(buffer);
       Result<bool> done = round(setup_.formats.kv, numbers);
       if (!done) return done;
-      cache.cache->write(cache.layer, part, rows_.first, numbers);
+      cache.cache->write(cache.layer, part, rows_.first + rows_.known, numbers);
     }
     return true;
   }
@@ -142,7 +143,7 @@ class KernelOperators : public RowOperators {
   Result<std::vector<double>> head(const LinearStep& step, std::int64_t first) override {
     const softfloat::Format& format = setup_.formats.logits;
     std::vector<float> logits(static_cast<std::size_t>((rows_.count - first) * step.outputs));
-    Result<bool> done = multiply(step, first, format, logits.data());
+    Result<bool> done = multiply(step, first, first, format, logits.data());
     const auto cap = static_cast<float>(setup_.shape.final_soft_cap);
     if (done && cap > 0 && setup_.plant != Plant::soft_cap_missing) {
       for (float& x : logits) x /= cap;
@@ -191,15 +192,17 @@ class KernelOperators : public RowOperators {
     return round_values(format, numbers, numbers, setup_.engine.level);
   }
 
-  /// The rows from `first` on through a linear layer, rounded to `output`, into out[rows][outputs].
-  Result<bool> multiply(const LinearStep& step, std::int64_t first, const softfloat::Format& output,
-                        float* out) {
+  /// The rows of the pass from `first` on through a linear layer that is launched with the rows
+  /// from `launch_first` on, rounded to `output`, into out[rows][outputs].
+  Result<bool> multiply(const LinearStep& step, std::int64_t launch_first, std::int64_t first,
+                        const softfloat::Format& output, float* out) {
     const std::int64_t rows = rows_.count - first;
-    const std::int64_t launched =
-        rows_.launch.rows != 0 && first == 0 ? rows_.launch.rows : rows * rows_.launch.batch;
+    const std::int64_t launched = rows_.launch.rows != 0 && launch_first == 0
+                                      ? rows_.launch.rows
+                                      : (rows_.count - launch_first) * rows_.launch.batch;
     const auto kernel = linear_kernel_for(setup_.dispatch, launched);
     if (!kernel) return kernel.error();
-    const float* x = all(step.in).data() + first * step.terms;
+    const float* x = all(step.in).data() + (first - rows_.known) * step.terms;
     softfloat::Format operand = setup_.formats.activations;
     if (setup_.formats.operands) {
       operand = *setup_.formats.operands;
@@ -229,7 +232,7 @@ class KernelOperators : public RowOperators {
   Result<bool> rotate_run(const RopeTable& table, Buffer buffer, const Run& run,
                           std::int64_t position) {
     const std::int64_t d = setup_.shape.head_dim;
-    const HeadLayout layout{rows_.count, width(buffer) / d, d};
+    const HeadLayout layout{rows_.computed(), width(buffer) / d, d};
     std::vector<float>& x = all(buffer);
     std::vector<float> heads = heads_first<float>(x, layout, run.first, run.count);
     Result<bool> done = apply_rope(kernels_.rope, table,
@@ -244,13 +247,14 @@ class KernelOperators : public RowOperators {
     return done;
   }
 
-  /// Queries first … of the plan.
+  /// Queries first … of the plan, but for those whose rows are known.
   Result<bool> attend_queries(const AttentionPlan& plan, std::int64_t first, std::int64_t count,
                               const Keys& keys) {
     const DecoderShape& shape = setup_.shape;
-    const HeadLayout layout{rows_.count, shape.query_heads, shape.head_dim};
+    const HeadLayout layout{rows_.computed(), shape.query_heads, shape.head_dim};
+    const std::int64_t first_row = plan.first_query + first;  // of the buffers: none where known
     std::vector<float> q =
-        heads_first<float>(all(Buffer::query), layout, plan.first_query + first, count);
+        heads_first<float>(all(Buffer::query), layout, first_row, count - rows_.known);
     const softfloat::Format& operand = setup_.formats.operands.value_or(setup_.formats.activations);
     if (setup_.formats.operands) {
       Result<bool> rounded = round(operand, q);
@@ -265,6 +269,7 @@ class KernelOperators : public RowOperators {
                     .first_key = plan.masked_keys};
     problem.storage = joint_format(operand, setup_.formats.kv);
     problem.scale = static_cast<float>(plan.scale);
+    problem.first_query = rows_.known;
     problem.q = q.data();
     problem.k = keys.k;
     problem.v = keys.v;
@@ -284,8 +289,7 @@ class KernelOperators : public RowOperators {
     exp_bounded_ = exp_bounded_ || result->exp_bounded;
     Result<bool> rounded = round(setup_.formats.activations, result->out);
     if (!rounded) return rounded;
-    tokens_first<float>(result->out, layout, plan.first_query + first, count,
-                        all(Buffer::attended));
+    tokens_first<float>(result->out, layout, first_row, count - rows_.known, all(Buffer::attended));
     return true;
   }
 

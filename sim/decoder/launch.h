@@ -25,7 +25,9 @@ struct PassRows {
   std::span<const std::int64_t> positions = {};  ///< of RoPE; empty: first + i
   std::int64_t padding = 0;  ///< rows at the start of the sequence that no later query sees
   DecoderLaunch launch = {};
+  std::int64_t known = 0;  ///< of these, at the start, whose keys and values the cache has already
 
+  [[nodiscard]] std::int64_t computed() const { return count - known; }
   [[nodiscard]] std::int64_t end() const { return first + count; }
   /// One row behind others: the cache is what it reads.
   [[nodiscard]] bool is_decode() const { return count == 1 && first > 0; }

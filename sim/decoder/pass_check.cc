@@ -59,12 +59,34 @@ Result<bool> check_rows(const KvCache& cache, const DecoderPass& pass) {
   return true;
 }
 
+Result<bool> check_known_rows(const KvCache& cache, const DecoderPass& pass) {
+  if (pass.known_rows == 0) return true;
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  if (pass.known_rows < 0 || pass.known_rows >= rows || pass.known_rows > cache.rows()) {
+    return usage(
+        fmt::format("{} known rows of {}, {} of them in the cache; accepted: fewer than "
+                    "all, in the cache",
+                    pass.known_rows, rows, cache.rows()));
+  }
+  const DecoderLaunch& launch = pass.launch;
+  const bool alone =
+      launch.batch == 1 && launch.kv_lens.empty() && (launch.rows == 0 || launch.rows == rows);
+  if (!alone || pass.first_row != 0 || !pass.positions.empty() || pass.padding != 0 ||
+      pass.all_logits) {
+    return usage(
+        "known rows; accepted: in a pass from row 0 on, without positions, padding, neighbours, "
+        "logits of every row");
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<bool> check_pass(const DecoderShape& shape, const KvCache& cache, const DecoderPass& pass) {
   Result<bool> done = check_tokens(shape, pass.tokens);
   if (done) done = check_rows(cache, pass);
   if (done) done = check_launch(pass);
+  if (done) done = check_known_rows(cache, pass);
   return done;
 }
 

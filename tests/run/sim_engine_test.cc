@@ -23,14 +23,15 @@ namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<Engine> engine_of(std::string_view model, int threads = 1) {
+std::unique_ptr<Engine> engine_of(std::string_view model, int threads = 1,
+                                  CommonRows rows = CommonRows::kept) {
   Result<Checkpoint> checkpoint =
       load_checkpoint(std::string(KVSIM_SOURCE_DIR "/tests/golden/decoder/") + std::string(model));
   EXPECT_TRUE(checkpoint);
   EngineOptions options;
   options.threads = threads;
   Result<std::unique_ptr<Engine>> engine =
-      make_sim_engine(std::move(*checkpoint), std::string(model), options);
+      make_sim_engine(std::move(*checkpoint), std::string(model), options, rows);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
 }
@@ -51,8 +52,9 @@ struct Comparison {
 
 Comparison compare(const Engine& engine, std::vector<std::string_view> arms,
                    const std::string& settings = "", Launch launch = {},
-                   std::int64_t new_tokens = 4) {
+                   std::int64_t new_tokens = 4, bool forced = false) {
   RunOptions options;
+  options.teacher_forced = forced;
   int number = 0;
   for (const std::string_view text : arms) {
     // "off" and "a=b" become "off:a=b".
@@ -130,6 +132,58 @@ TEST(SimEngine, GivesTheSameLinesWithAnyNumberOfThreads) {
   for (const int threads : {2, 7}) {
     EXPECT_EQ(compare(*engine_of("llama-llama3", threads), {"live", "off"}).lines, one.lines);
   }
+}
+
+// Rows that a pass from the start has in common with the one before it are computed once where they
+// keep their bits: no record shows it.
+TEST(SimEngine, GivesTheSameLinesWhetherCommonRowsAreKeptOrRecomputed) {
+  for (const char* dispatch : {"h100-fa3", "torch-cpu", "fp32", "llama.cpp-cpu", "exact"}) {
+    for (const bool forced : {false, true}) {
+      const auto lines = [&](CommonRows rows) {
+        return compare(*engine_of("gemma3", 1, rows), {"live", "off", "token-wise"},
+                       std::string("dispatch=") + dispatch, {}, 8, forced)
+            .lines;
+      };
+      EXPECT_EQ(lines(CommonRows::kept), lines(CommonRows::recomputed)) << dispatch;
+    }
+  }
+  // Only where a pass has nothing beside its own rows.
+  const Launch launch{1, {20, 3}, Padding::left, 1};
+  const auto lines = [&](CommonRows rows) {
+    return compare(*engine_of("qwen2", 1, rows), {"off", "off:plant=causal-leak"}, "", launch)
+        .lines;
+  };
+  EXPECT_EQ(lines(CommonRows::kept), lines(CommonRows::recomputed));
+}
+
+// A pass from the start between two others, other tokens, fewer tokens.
+TEST(SimEngine, KeepsRowsOnlyOfTheSameTokensFromTheStart) {
+  const std::vector<std::vector<TokenId>> lists{{17, 48, 48, 58},
+                                                {17, 48, 48, 58, 66},
+                                                {17, 48, 47, 58, 66, 49},
+                                                {17, 48, 47, 58},
+                                                {17, 48, 47, 58, 1}};
+  const auto results = [&](CommonRows rows) {
+    const auto engine = engine_of("llama-llama3", 1, rows);
+    const auto arm = engine->arm({});
+    const auto sequence = (*arm)->open(32, {.prompt_tokens = 4});
+    std::vector<RecordDigests> digests;
+    const PassRequest request{.state_digests = true, .layer_digests = true};
+    for (const std::vector<TokenId>& tokens : lists) {
+      const auto rows_of = std::ssize(tokens);
+      digests.push_back((*sequence)->pass(tokens, {0, rows_of, 0}, request).value().digests);
+    }
+    std::vector<TokenId> tokens = lists.back();
+    for (int i = 0; i < 2; ++i) {  // one token against the cache, then from the start again
+      tokens.push_back(7);
+      const auto last = std::ssize(tokens) - 1;
+      digests.push_back((*sequence)->pass(tokens, {last, 1, last}, request).value().digests);
+      tokens.push_back(8);
+      digests.push_back((*sequence)->pass(tokens, {0, last + 2, 0}, request).value().digests);
+    }
+    return digests;
+  };
+  EXPECT_EQ(results(CommonRows::kept), results(CommonRows::recomputed));
 }
 
 TEST(SimEngine, ContinuesASavedSequenceWithTheSameBits) {
