@@ -9,6 +9,7 @@
 
 #include "gpu/blas_backend.h"
 #include "gpu/sim_backend.h"
+#include "gpu/torch_backend.h"
 #include "softfloat/suggest.h"
 
 namespace kvsim::gpu {
@@ -20,6 +21,8 @@ constexpr BackendRow rows[] = {
     {"openblas", "PATH", false, "OpenBLAS: dot, gemv, gemm and linear in binary32",
      make_openblas_backend},
     {"blis", "PATH", false, "BLIS: dot, gemv, gemm and linear in binary32", make_blis_backend},
+    {"torch-cpu", "", false, "PyTorch's ATen on the CPU, in binary32, bfloat16 and binary16",
+     make_torch_cpu_backend},
 };
 
 }  // namespace

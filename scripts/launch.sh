@@ -103,7 +103,13 @@ is_stale() {
   set -- softfloat sim model run gpu cli cmake CMakeLists.txt CMakePresets.json scripts/packages
   [ ! -f "$root/.git/logs/HEAD" ] || set -- "$@" .git/logs/HEAD
   newer=$(cd "$root" && find "$@" -newer build/release/built -print 2>&1 | head -n 1)
-  [ -n "$newer" ]
+  [ -n "$newer" ] || torch_is_newer
+}
+
+# torch_is_newer : true when scripts/torch/install has installed a libtorch since the build
+torch_is_newer() {
+  torch=$("$root/scripts/torch/install" --where) || return 1
+  [ "$torch" -nt "$root/build/release/built" ]
 }
 
 # mark_built COMMAND… : runs the command; when it succeeds, remembers when it started

@@ -45,9 +45,12 @@ struct Sum {
   }
 };
 
+/// The bound of an element, and half the distance of the format's subnormal numbers, which a
+/// rounded result may be off by in place of a relative error.
 void push(Case& row, double expected, double bound) {
+  const Format& format = row.call.inputs[0].format;
   row.expected.push_back(expected);
-  row.bound.push_back(bound + 1e-40);
+  row.bound.push_back(bound + std::ldexp(1.0, format.emin() - format.precision));
 }
 
 }  // namespace
@@ -143,9 +146,12 @@ void softmax_row(Case& row, const Numbers& x, bool logarithm, double out) {
   for (const double value : x) {
     const double t = value - largest;
     if (logarithm) {
-      // t is off by u|t|, the logarithm by the relative error of its argument.
+      // t is off by u|t|, the logarithm by the relative error of its argument. PyTorch rounds t and
+      // the logarithm to the format, too.
       const double y = t - std::log(sum);
-      push(row, y, 4 * u32 * (std::abs(t) + std::abs(y)) + steps * u32 + 1.01 * out * std::abs(y));
+      push(row, y,
+           4 * u32 * (std::abs(t) + std::abs(y)) + steps * u32 +
+               1.01 * out * (std::abs(t) + std::abs(t - y) + std::abs(y)));
     } else {
       const double y = std::exp(t) / sum;
       push(row, y, (steps + 2 * std::abs(t)) * u32 * y + 1.01 * out * y);
@@ -237,6 +243,7 @@ std::vector<Case> element_cases(const Format& format) {
       {"rsqrt", [](double x) { return 1 / std::sqrt(x); },
        [](double x) { return 1 / std::sqrt(x); }},
   };
+  // rsqrt: PyTorch rounds the root of the last elements to the format before it divides.
   std::vector<Case> cases;
   for (const Function& function : functions) {
     Case row;
@@ -244,8 +251,9 @@ std::vector<Case> element_cases(const Format& format) {
     row.call.inputs = {normal_tensor({5, 67}, format, 7, 2)};
     for (float& x : row.call.inputs[0].values) {
       if (row.call.operation == "rsqrt") x = std::abs(x);
+      const double roundings = row.call.operation == "rsqrt" ? 2 : 1;
       push(row, function.value(x),
-           8 * u32 * function.condition(x) + 1.01 * out * std::abs(function.value(x)));
+           8 * u32 * function.condition(x) + 1.01 * roundings * out * std::abs(function.value(x)));
     }
     cases.push_back(std::move(row));
   }

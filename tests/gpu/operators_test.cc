@@ -188,5 +188,20 @@ TEST(Backends, AnUnknownNameIsRefused) {
   EXPECT_THAT(made.error().message, HasSubstr("no back end is called 'no-such-back-end'"));
 }
 
+#ifndef KVSIM_HAS_TORCH
+TEST(Backends, WithoutLibtorchTheErrorSaysHowToGetIt) {
+  const auto made = make_backend("torch-cpu");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::unavailable);
+  EXPECT_THAT(made.error().message, HasSubstr("this build has no libtorch; install torch 2.11"));
+}
+#endif
+
+TEST(Backends, NamesWithAndWithoutAnArgument) {
+  const auto made = make_backend("torch-cpu:x");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message, "back end 'torch-cpu' takes nothing after a colon, and got 'x'");
+}
+
 }  // namespace
 }  // namespace kvsim::gpu

@@ -123,9 +123,12 @@ def is_source(path: pathlib.PurePath) -> bool:
 def check_listed(files: dict[str, str], compiled: set[str]):
     """Each source is compiled in this build; each header of a library stands in its build file, so
     that it is installed."""
+    absent = tuple(prefix for prefixes in rules.OPTIONAL for prefix in prefixes
+                   if not any(name.startswith(prefixes) for name in compiled))
     for name in files:
         path = pathlib.PurePath(name)
-        if path.suffix == ".cc" and name not in compiled and "consumer" not in path.parts:
+        optional = "consumer" in path.parts or name.startswith(absent)
+        if path.suffix == ".cc" and name not in compiled and not optional:
             yield name, "unlisted", "is never compiled: it stands in no CMakeLists.txt"
         if path.suffix == ".h" and path.parts[0] in rules.LIBRARIES:
             lists = files.get(f"{path.parts[0]}/CMakeLists.txt", "")

@@ -138,6 +138,14 @@ class Files(unittest.TestCase):
             with self.subTest(name=name):
                 self.assertEqual(self.unlisted(name), {name})
 
+    def test_sources_of_a_missing_library(self):
+        names = ("gpu/torch/a.cc", "gpu/torch/b.cc", "tests/gpu/torch_a_test.cc")
+        self.assertEqual(self.unlisted(*names), set())
+        self.assertEqual(self.unlisted("gpu/torchlight.cc"), {"gpu/torchlight.cc"})
+        files = {name: "" for name in names}
+        found = {name for name, _, _ in tidy.check_listed(files, {"gpu/torch/a.cc"})}
+        self.assertEqual(found, {"gpu/torch/b.cc", "tests/gpu/torch_a_test.cc"})
+
     def test_compiled_sources(self):
         commands = """[{"directory": "/a/build", "file": "/a/tests/sim/../oracle.cc"},
             {"directory": "/a", "file": "sim/order.cc"}, {"directory": "/b", "file": "x.cc"}]"""

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "gpu/torch_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/host_cpu.h"
+#include "gpu/operators.h"
+#include "gpu/setting.h"
+#include "gpu/shared_library.h"
+#include "gpu/torch/torch_module.h"
+#include "softfloat/formats.h"
+
+namespace kvsim::gpu {
+namespace {
+
+constexpr std::string_view how_to_get =
+    "install torch 2.11 with scripts/torch/install and build again, or build with "
+    "-DKVSIM_TORCH=DIR, the torch folder of your own Python";
+
+/// Attributes of one operator.
+std::vector<std::string_view> attributes_of(std::string_view operation) {
+  if (operation == "sdpa") return {"causal", "scale", "backend"};
+  if (operation == "rms-norm" || operation == "layer-norm") return {"eps"};
+  for (const std::string_view name : {"sum", "mean", "softmax", "log-softmax"}) {
+    if (operation == name) return {"output"};
+  }
+  return {};
+}
+
+Error usage(std::string message) { return Error{ErrorKind::usage, std::move(message)}; }
+
+Result<bool> read_attention(const OperatorCall& call, TorchCall& read) {
+  const auto causal = flag_attribute(call, "causal", false);
+  if (!causal) return causal.error();
+  read.causal = *causal;
+  const std::int64_t queries = call.inputs[0].shape[1];
+  const std::int64_t keys = call.inputs[1].shape[1];
+  if (read.causal && queries != keys) {
+    return usage(
+        fmt::format("sdpa: {} queries and {} keys: PyTorch's causal mask needs as many of "
+                    "each",
+                    queries, keys));
+  }
+  const std::string backend = text_attribute(call, "backend", "chosen");
+  if (backend == "flash") {
+    read.attention = TorchAttention::flash;
+  } else if (backend == "math") {
+    read.attention = TorchAttention::math;
+  } else if (backend != "chosen") {
+    return usage(
+        fmt::format("sdpa: attribute backend={:.40} is none of chosen, flash, math", backend));
+  }
+  return true;
+}
+
+/// Reads the attributes of a checked call.
+Result<TorchCall> read_call(const OperatorCall& call) {
+  TorchCall read{.call = call, .scale = {}, .epsilon = {}, .output = {}};
+  if (call.operation == "sdpa") {
+    if (const auto done = read_attention(call, read); !done) return done.error();
+  }
+  for (const auto& [name, field] :
+       {std::pair{"scale", &read.scale}, std::pair{"eps", &read.epsilon}}) {
+    if (!call.attributes.contains(name)) continue;
+    const auto number = number_attribute(call, name, 0);
+    if (!number) return number.error();
+    *field = *number;
+  }
+  const std::string output = text_attribute(call, "output", "");
+  if (output.empty()) return read;
+  const softfloat::NamedFormat* const format = softfloat::find_format(output);
+  if (format == nullptr ||
+      (format->format != softfloat::binary32 && format->format != softfloat::bfloat16 &&
+       format->format != softfloat::binary16)) {
+    return usage(fmt::format("{}: attribute output={:.40} is none of binary32, bfloat16, binary16",
+                             call.operation, output));
+  }
+  read.output = format->format;
+  return read;
+}
+
+class TorchBackend final : public Backend {
+ public:
+  TorchBackend(std::string_view name, std::unique_ptr<TorchModule> module)
+      : name_(name), module_(std::move(module)) {}
+
+  [[nodiscard]] std::string name() const override { return name_; }
+
+  [[nodiscard]] Fingerprint fingerprint() const override {
+    Fingerprint fingerprint;
+    fingerprint.entries.emplace_back(fingerprint_names::backend, name_);
+    for (auto& entry : module_->describe()) fingerprint.entries.push_back(std::move(entry));
+    add_host_cpu(fingerprint);
+    fingerprint.entries.emplace_back(fingerprint_names::setting, current_setting().name);
+    for (const char* const variable :
+         {"MKL_CBWR", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
+          "ONEDNN_DEFAULT_FPMATH_MODE", "OMP_NUM_THREADS"}) {
+      const char* const value = std::getenv(variable);
+      if (value != nullptr) fingerprint.entries.emplace_back(variable, value);
+    }
+    return fingerprint;
+  }
+
+  [[nodiscard]] std::vector<OperatorSupport> operators() const override {
+    std::vector<OperatorSupport> offered;
+    for (const OperatorRow& row : operator_rows()) {
+      const std::vector<std::string_view> attributes = attributes_of(row.name);
+      offered.push_back(
+          {std::string(row.name),
+           {"binary32", "bfloat16", "binary16"},
+           attributes.empty() ? "" : fmt::format("attributes {}", fmt::join(attributes, ", "))});
+    }
+    return offered;
+  }
+
+  [[nodiscard]] Result<Tensor> run(const OperatorCall& call) override {
+    const auto shape = check_call(name_, call, operators(), attributes_of(call.operation));
+    if (!shape) return shape.error();
+    const auto read = read_call(call);
+    if (!read) return read.error();
+    module_->set_threads(threads_);
+    auto result = module_->run(*read);
+    if (!result) return result.error();
+    if (result->shape != *shape) {
+      return Error{ErrorKind::file,
+                   fmt::format("{}: {} gave shape {} instead of {}", name_, call.operation,
+                               shape_text(result->shape), shape_text(*shape))};
+    }
+    return result;
+  }
+
+  [[nodiscard]] Result<bool> set_threads(std::int64_t n) override {
+    if (n < 1 || n > 1024) return usage(fmt::format("{} threads: 1 … 1024 are accepted", n));
+    threads_ = n;
+    module_->set_threads(n);
+    return true;
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<TorchModule> module_;
+  std::int64_t threads_ = 1;
+};
+
+Error missing(std::string_view name, std::string_view what) {
+  return Error{ErrorKind::unavailable, fmt::format("{}: {}; {}", name, what, how_to_get)};
+}
+
+Result<std::unique_ptr<Backend>> make(std::string_view name, bool cuda) {
+#ifdef KVSIM_TORCH_MODULE
+  const std::vector<std::string> candidates = {KVSIM_TORCH_MODULE, "libkvsim_torch.so"};
+  const auto library = SharedLibrary::open(candidates);
+  if (!library) return missing(name, library.error().message);
+  fix_setting();
+  auto* const make_module = library->find<MakeTorchModule>("kvsim_make_torch_module");
+  if (make_module == nullptr) return missing(name, "libkvsim_torch.so is of another version");
+  std::string error;
+  std::unique_ptr<TorchModule> module(
+      make_module({.cuda = cuda, .onednn = current_setting().onednn}, &error));
+  if (module == nullptr) return missing(name, error);
+  return std::unique_ptr<Backend>(std::make_unique<TorchBackend>(name, std::move(module)));
+#else
+  static_cast<void>(cuda);
+  return missing(name, "this build has no libtorch");
+#endif
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_torch_cpu_backend(std::string_view) {
+  return make("torch-cpu", false);
+}
+
+}  // namespace kvsim::gpu
