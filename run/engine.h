@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/tokenizer.h"
@@ -109,6 +110,9 @@ class EngineArm {
   [[nodiscard]] virtual std::string dispatch() const = 0;
   /// The format that logits are numbers of: units in the last place of margins are those.
   [[nodiscard]] virtual const softfloat::Format& logit_format() const = 0;
+  /// What an arm that differs only in how its cache is built, or in its launch, can differ by;
+  /// empty where that has no name of its own.
+  [[nodiscard]] virtual std::string_view difference() const { return {}; }
   /// What the operators of one layer and of the output do in such a pass of a sequence, in their
   /// order.
   [[nodiscard]] virtual Result<std::vector<ExplainedOperator>> explain(

@@ -11,6 +11,7 @@
 
 #include "run/model_shape.h"
 #include "run/model_weights.h"
+#include "run/rescale_rounding.h"
 #include "run/sim_explain.h"
 #include "run/sim_launch.h"
 #include "run/sim_settings.h"
@@ -200,6 +201,11 @@ class SimArm : public EngineArm {
 
   std::string dispatch() const override { return name_; }
   const softfloat::Format& logit_format() const override { return formats_.logits; }
+  std::string_view difference() const override {
+    const bool leaves = setup_.options.plant == Plant::none &&
+                        leaves_rescale_rounding(setup_.options.dispatch.dispatch());
+    return leaves ? rescale_rounding : std::string_view();
+  }
   Result<std::vector<ExplainedOperator>> explain(const PlanStep& step,
                                                  const Launch& launch) const override {
     return explain_pass(*setup_.shape, setup_.options.dispatch, formats_, setup_.options.storage,

@@ -28,6 +28,8 @@ Json pair_json(const RunRequest& request, const RunResults& results, const table
   Json out = Json::object();
   out["first"] = tables::label(request, 0);
   out["second"] = tables::label(request, pair.arm);
+  const std::string_view difference = tables::difference_name(request, pair.arm);
+  out["difference"] = difference.empty() ? Json() : Json(difference);
   out["total"] = rows_as_json(tables::totals(request, {pair}))[0];
   out["prompts"] = Json::array();
   const Json rows = rows_as_json(tables::differences(request, results.prompts(), pair));

@@ -241,6 +241,14 @@ Table around_flip(const RunRequest& request, const PromptResult& prompt, const P
   return table;
 }
 
+std::string_view difference_name(const RunRequest& request, std::size_t arm) {
+  const EngineArm& first = *request.run.arms()[0].engine;
+  const EngineArm& other = *request.run.arms()[arm].engine;
+  const bool is_same =
+      first.dispatch() == other.dispatch() && first.difference() == other.difference();
+  return is_same ? first.difference() : std::string_view();
+}
+
 std::string meaning(const RunRequest& request, const std::vector<PairView>& pairs) {
   if (pairs.empty()) {
     return fmt::format("One arm, {}: there is nothing to compare it with.", label(request, 0));
@@ -261,6 +269,9 @@ std::string meaning(const RunRequest& request, const std::vector<PairView>& pair
         "apart (KL at most {})",
         names, sum.steps - sum.equal_steps, sum.steps, sum.largest_logit_difference,
         divergence_cell(sum.largest_kl).text);
+    if (const std::string_view name = difference_name(request, pair.arm); !name.empty()) {
+      text += fmt::format(": {}", name);
+    }
     if (total.prompts_with_flip == 0) {
       text += ", and always chose the same token.";
       continue;

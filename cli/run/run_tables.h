@@ -37,6 +37,9 @@ struct PairView {
                                 const PairView& pair, const ChosenOtherwise& flip);
 
 /// One sentence that says what the tables mean.
+/// The name of what the first arm and that one can differ by: EngineArm::difference() where they
+/// have one dispatch; otherwise empty.
+[[nodiscard]] std::string_view difference_name(const RunRequest& request, std::size_t arm);
 [[nodiscard]] std::string meaning(const RunRequest& request, const std::vector<PairView>& pairs);
 
 /// At most so many rows, with a note that says how many were left out.
