@@ -209,7 +209,7 @@ class SimArm : public EngineArm {
   Result<std::vector<ExplainedOperator>> explain(const PlanStep& step,
                                                  const Launch& launch) const override {
     return explain_pass(*setup_.shape, setup_.options.dispatch, formats_, setup_.options.storage,
-                        launch_of_pass(launch, step));
+                        *setup_.weights, launch_of_pass(launch, step));
   }
   Result<std::unique_ptr<EngineSequence>> open(std::int64_t /*capacity*/,
                                                const Launch& launch) const override {

@@ -14,12 +14,11 @@
 
 namespace kvsim {
 
-Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
-                                                    const DispatchChoice& dispatch,
-                                                    const DecoderFormats& formats,
-                                                    const softfloat::Format& storage,
-                                                    const PassLaunch& pass) {
+Result<std::vector<ExplainedOperator>> explain_pass(
+    const DecoderShape& shape, const DispatchChoice& dispatch, const DecoderFormats& formats,
+    const softfloat::Format& storage, const DecoderWeights& weights, const PassLaunch& pass) {
   PassSizes sizes;
+  sizes.weights = &weights;
   sizes.cached = pass.first;
   sizes.rows = pass.rows;
   sizes.launch.batch = std::ssize(pass.kv_lens);

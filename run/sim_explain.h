@@ -14,10 +14,8 @@ namespace kvsim {
 
 /// operator_choices() of a pass, and the formats that hold between operators; each with its line of
 /// the dispatch, as DispatchChoice::set() takes it. Errors of operator_choices().
-[[nodiscard]] Result<std::vector<ExplainedOperator>> explain_pass(const DecoderShape& shape,
-                                                                  const DispatchChoice& dispatch,
-                                                                  const DecoderFormats& formats,
-                                                                  const softfloat::Format& storage,
-                                                                  const PassLaunch& pass);
+[[nodiscard]] Result<std::vector<ExplainedOperator>> explain_pass(
+    const DecoderShape& shape, const DispatchChoice& dispatch, const DecoderFormats& formats,
+    const softfloat::Format& storage, const DecoderWeights& weights, const PassLaunch& pass);
 
 }  // namespace kvsim

@@ -74,6 +74,24 @@ constexpr Dispatch batch_invariant() {
   return row;
 }
 
+constexpr Dispatch batch_invariant_fp32() {
+  Dispatch row = batch_invariant();
+  row.name = "batch-invariant-fp32";
+  row.description = "NVIDIA H100 with batch-invariant kernels, float32 throughout, without TF32";
+  row.attention_prefill = "h100-eager";
+  row.attention_decode = "h100-eager";
+  row.prefill_splits = 0;
+  row.decode_splits = 0;
+  row.formats.activations = softfloat::binary32;
+  row.source =
+      "thinking-machines-lab/batch_invariant_ops (read 2026-08): 128×128×32 tiles in f32, no "
+      "split-K, for linear layers; norm and log-softmax as batch-invariant. FlashAttention takes "
+      "no float32, so attention is written out, one chain over all keys; that products avoid TF32 "
+      "is assumed";
+  row.evidence = Evidence::assumed;
+  return row;
+}
+
 constexpr Dispatch cpu() {
   return {.name = "cpu",
           .other_name = "torch-cpu",
@@ -199,6 +217,7 @@ constexpr auto dispatch_rows = std::to_array<Dispatch>({
     cpu(),
     llama_cpp(),
     batch_invariant(),
+    batch_invariant_fp32(),
     fp32(),
     layercast(),
     exact(),

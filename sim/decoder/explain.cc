@@ -8,11 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/attention/families.h"
 #include "sim/attention/splits.h"
 #include "sim/decoder/attention_plan.h"
 #include "sim/decoder/formats.h"
 #include "sim/decoder/named_kernels.h"
 #include "sim/decoder/rope_frequencies.h"
+#include "sim/decoder/weight_kinds.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -79,8 +81,7 @@ class Explanation {
     const auto kernel = linear_kernel_for(dispatch_, launched);
     if (!kernel) return kernel.error();
     const softfloat::Format operand =
-        joint_format(formats_.operands.value_or(formats_.activations),
-                     formats_.weights.value_or(formats_.operands.value_or(formats_.activations)));
+        joint_format(operands(), formats_.weights.value_or(weight_format(operation)));
     const Result<LinearPlan> plan =
         plan_linear(**kernel, {launched, outputs, terms, operand, dispatch_.multiprocessors});
     if (!plan) return plan.error();
@@ -96,6 +97,21 @@ class Explanation {
                           fmt::format("{} × {} × {}", launched, terms, outputs),
                           std::string((*kernel)->name), std::move(detail)});
     return true;
+  }
+
+  /// Of what linear layers multiply, and of queries.
+  [[nodiscard]] const softfloat::Format& operands() const {
+    return formats_.operands ? *formats_.operands : formats_.activations;
+  }
+  /// Of the model's matrix for that operation.
+  [[nodiscard]] const softfloat::Format& weight_format(std::string_view operation) const {
+    if (pass_.weights == nullptr || pass_.weights->layers.empty()) return operands();
+    const DecoderWeights& weights = *pass_.weights;
+    if (operation == "logits") {
+      return (weights.output.present() ? weights.output : weights.embedding).format;
+    }
+    const WeightView* const view = decoder::find_weight(weights.layers.front(), operation);
+    return view == nullptr ? operands() : view->format;
   }
 
   /// The line that decides for so many rows.
@@ -122,14 +138,19 @@ class Explanation {
     }
     launch.multiprocessors = dispatch_.multiprocessors > 1 ? dispatch_.multiprocessors : 0;
     launch.splits = decode ? dispatch_.decode_splits : dispatch_.prefill_splits;
+    AttentionProblem problem;
+    problem.shape = {shape_.query_heads, shape_.kv_heads, plan.queries, plan.keys, shape_.head_dim};
+    problem.mask = {.causal = plan.causal,
+                    .window = plan.window,
+                    .soft_cap = static_cast<float>(plan.soft_cap)};
+    problem.storage = joint_format(operands(), formats_.kv);
+    problem.launch = launch;
+    if (const auto checked = attention::check_problem(kernel, problem); !checked) {
+      return checked.error();
+    }
     std::string detail;
     if (kernel.family == AttentionFamily::online_tiles) {
-      const AttentionShape sizes{shape_.query_heads, shape_.kv_heads, plan.queries, plan.keys,
-                                 shape_.head_dim};
-      const SplitPlan splits = plan_splits(
-          kernel, sizes,
-          {.causal = true, .window = plan.window, .soft_cap = static_cast<float>(plan.soft_cap)},
-          launch);
+      const SplitPlan splits = plan_splits(kernel, problem.shape, problem.mask, launch);
       detail = fmt::format("{} split{} in blocks of {} keys", splits.splits,
                            splits.splits == 1 ? "" : "s", splits.block_columns);
     }

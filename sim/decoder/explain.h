@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/decoder/launch.h"
+#include "sim/decoder/weights_view.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch_choice.h"
 #include "softfloat/format.h"
@@ -31,11 +32,14 @@ struct PassSizes {
   std::int64_t cached = 0;
   std::int64_t rows = 1;
   DecoderLaunch launch = {};
+  /// The model's, whose formats hold where the dispatch sets none (all layers' are taken to be the
+  /// first one's); null: weights have the format of what they multiply.
+  const DecoderWeights* weights = nullptr;
 };
 
 /// The operators of one pass in the order in which they run, those of a layer once; layers with a
 /// window and layers without one are told apart at attention. The head computes one row. Errors
-/// (usage): a kernel that cannot do the pass, sizes that cannot be.
+/// (usage): a kernel that cannot do the pass in its formats, sizes that cannot be.
 [[nodiscard]] Result<std::vector<OperatorChoice>> operator_choices(const DecoderShape& shape,
                                                                    const DispatchChoice& dispatch,
                                                                    const softfloat::Format& storage,

@@ -49,4 +49,9 @@ const WeightView& weight_of(const DecoderLayerWeights& layer, WeightKind kind) {
 
 std::string_view name_of(WeightKind kind) { return row_of(kind).name; }
 
+const WeightView* find_weight(const DecoderLayerWeights& layer, std::string_view name) {
+  const auto* const row = std::ranges::find(kinds, name, &KindRow::name);
+  return row == kinds.end() ? nullptr : &(layer.*(row->weight));
+}
+
 }  // namespace kvsim::decoder

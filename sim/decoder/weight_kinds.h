@@ -15,4 +15,8 @@ namespace kvsim::decoder {
 /// What an operator with that weight is called: "attention-norm", "query", "down".
 [[nodiscard]] std::string_view name_of(WeightKind kind);
 
+/// The weight of the kind with that name; nullptr if there is none.
+[[nodiscard]] const WeightView* find_weight(const DecoderLayerWeights& layer,
+                                            std::string_view name);
+
 }  // namespace kvsim::decoder

@@ -278,6 +278,23 @@ TEST(SimEngine, PlantsADefectThatRoundingDoesNotMake) {
               HasSubstr("(did you mean position+1?)"));
 }
 
+// A kernel that cannot take the formats is refused before a pass.
+TEST(SimEngine, RefusesFormatsThatAKernelLacksBeforeItComputes) {
+  const auto engine = engine_of("llama-llama3");
+  for (const auto& [arm, message] :
+       {std::pair{"on:kv=fp32", "h100-fa3 with binary32 storage: accepted are binary16, bfloat16"},
+        std::pair{"on:dispatch=batch-invariant,storage=fp32", "h100-fa2 with binary32 storage"},
+        std::pair{"on:attention.decode=a100-vllm,kv=fp32", "kernel h100-fa3 with binary32"},
+        std::pair{"on:linear=h100-fp8", "kernel h100-fp8 with bfloat16"}}) {
+    RunOptions options;
+    options.arms = {arm_of(arm)};
+    const Result<PreparedRun> run = PreparedRun::make(*engine, std::move(options), {{0, prompt}});
+    ASSERT_FALSE(run) << arm;
+    test::expect_one_line(run.error());
+    EXPECT_THAT(run.error().message, HasSubstr(message));
+  }
+}
+
 TEST(SimEngine, SaysWhatTheModelIs) {
   const auto engine = engine_of("mistral");
   EXPECT_EQ(engine->name(), "sim");

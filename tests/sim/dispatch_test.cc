@@ -36,6 +36,7 @@ const Expected expected_rows[] = {
     {"cpu", "torch-cpu", 1, "torch-cpu-linear", "torch-cpu-linear"},
     {"llama.cpp-cpu", "llama.cpp-cpu", 1, "llama.cpp-cpu-linear", "llama.cpp-cpu-linear"},
     {"batch-invariant", "h100-fa2", 132, "h100-batch-invariant", "h100-batch-invariant"},
+    {"batch-invariant-fp32", "h100-eager", 132, "h100-batch-invariant", "h100-batch-invariant"},
     {"fp32", "h100-eager", 132, "h100-gemv", "h100-gemm"},
     {"layercast", "h100-eager", 132, "h100-gemv", "h100-gemm"},
     {"exact", "control-attention-exact", 1, "control-linear-exact", "control-linear-exact"},

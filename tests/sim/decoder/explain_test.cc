@@ -103,8 +103,23 @@ TEST(Explain, MarksWhatDiffers) {
   EXPECT_TRUE(std::ranges::all_of(pairs, &OperatorPair::differs));
 }
 
+// A linear layer sums in the format that holds its weights and what they multiply.
+TEST(Explain, KnowsTheFormatOfTheWeights) {
+  const test::TinyModel model(test::tiny_shape(), softfloat::binary32);
+  DispatchChoice h100 = DispatchChoice::named("h100-fa3").value();
+  const PassSizes pass{.cached = 5, .rows = 1, .launch = {}, .weights = &model.weights()};
+  EXPECT_EQ(named(explained(model.shape(), h100, pass), "down").detail,
+            "lanes(32,1,join=butterfly), binary32 to bfloat16");
+  EXPECT_EQ(named(explained(model.shape(), h100, pass), "logits").detail,
+            "lanes(32,1,join=butterfly), binary32 to bfloat16");
+  ASSERT_TRUE(h100.set("format.weights", "bfloat16"));
+  EXPECT_EQ(named(explained(model.shape(), h100, pass), "down").detail,
+            "lanes(32,1,join=butterfly)");
+}
+
 TEST(Explain, RefusesWhatCannotRun) {
-  const DispatchChoice h100 = DispatchChoice::named("h100-fa3").value();
+  DispatchChoice h100 = DispatchChoice::named("h100-fa3").value();
+  EXPECT_FALSE(operator_choices(test::tiny_shape(), h100, softfloat::binary32, {}));
   EXPECT_FALSE(operator_choices(test::tiny_shape(), h100, bfloat16, {.cached = 0, .rows = 0}));
   EXPECT_FALSE(operator_choices(test::tiny_shape(), h100, softfloat::e5m2, {}));
 }
