@@ -7,6 +7,7 @@
 #include "run/engine.h"
 #include "run/sim_launch.h"
 #include "sim/decoder/formats.h"
+#include "sim/decoder/weights_view.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch_choice.h"
 

@@ -270,7 +270,7 @@ std::string meaning(const RunRequest& request, const std::vector<PairView>& pair
         names, sum.steps - sum.equal_steps, sum.steps, sum.largest_logit_difference,
         divergence_cell(sum.largest_kl).text);
     if (const std::string_view name = difference_name(request, pair.arm); !name.empty()) {
-      text += fmt::format(": {}", name);
+      text += fmt::format(", which is {}", name);
     }
     if (total.prompts_with_flip == 0) {
       text += ", and always chose the same token.";

@@ -14,118 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "run/run_loop.h"
-#include "run/run_results.h"
 #include "tests/model/test_file.h"
+#include "tests/run/engine_runs.h"
 
 namespace kvsim {
 namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<Engine> engine_of(std::string_view model, int threads = 1,
-                                  CommonRows rows = CommonRows::kept) {
-  Result<Checkpoint> checkpoint =
-      load_checkpoint(std::string(KVSIM_SOURCE_DIR "/tests/golden/decoder/") + std::string(model));
-  EXPECT_TRUE(checkpoint);
-  EngineOptions options;
-  options.threads = threads;
-  Result<std::unique_ptr<Engine>> engine =
-      make_sim_engine(std::move(*checkpoint), std::string(model), options, rows);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
-}
-
-const std::vector<TokenId> prompt{17, 48, 48, 58, 66, 49, 82, 76, 87, 71, 13, 79};
-
-Arm arm_of(std::string_view text) {
-  const Result<Arm> arm = parse_arm(text);
-  EXPECT_TRUE(arm) << text;
-  return arm ? *arm : Arm{};
-}
-
-/// The first arm against each other one; also all lines as text.
-struct Comparison {
-  std::vector<PairSummary> pairs;
-  std::string lines;
-};
-
-Comparison compare(const Engine& engine, std::vector<std::string_view> arms,
-                   const std::string& settings = "", Launch launch = {},
-                   std::int64_t new_tokens = 4, bool forced = false) {
-  RunOptions options;
-  options.teacher_forced = forced;
-  int number = 0;
-  for (const std::string_view text : arms) {
-    // "off" and "a=b" become "off:a=b".
-    std::string whole(text);
-    if (!settings.empty()) {
-      whole += (whole.find(':') == std::string::npos ? ":" : ",") + settings;
-    }
-    options.arms.push_back(arm_of(whole));
-    options.arms.back().label = std::to_string(number++);
-  }
-  options.max_new_tokens = new_tokens;
-  options.launch = std::move(launch);
-  options.state_digests = true;
-  const Result<PreparedRun> run = PreparedRun::make(engine, std::move(options), {{0, prompt}});
-  EXPECT_TRUE(run) << run.error().message;
-  Comparison result;
-  RunResults results;
-  RunOutput output;
-  output.line = [&](const RecordLine& line) -> Result<bool> {
-    results.add(line);
-    result.lines += to_line(line);
-    return true;
-  };
-  const Result<RunSummary> summary = run->run(output);
-  EXPECT_TRUE(summary) << summary.error().message;
-  for (std::size_t arm = 1; arm < arms.size(); ++arm) {
-    result.pairs.push_back(summarize_pair(results.prompts().front(), arm));
-  }
-  return result;
-}
-
-const std::vector<std::string_view> every_constructor{
-    "live",       "token-wise",       "all-token-wise",  "one-shot",
-    "chunked(5)", "aligned-chunk(4)", "prefix-hit(9,4)", "off"};
-
-TEST(SimEngine, GivesEqualBitsForEveryConstructorWhereOnlyStorageRounds) {
-  for (const std::string_view model : {"llama-llama3", "gemma3"}) {
-    const auto engine = engine_of(model);
-    for (const PairSummary& pair : compare(*engine, every_constructor, "dispatch=exact").pairs) {
-      EXPECT_EQ(pair.equal_steps, 4) << model;
-    }
-  }
-}
-
-TEST(SimEngine, RebuildsWhatWasLiveWithTheSameKernelsAndShapes) {
-  const auto engine = engine_of("llama-llama3");
-  for (const char* dispatch : {"dispatch=torch-cpu", "dispatch=h100-fa3", "dispatch=fp32"}) {
-    const Comparison run = compare(*engine, {"live", "token-wise", "live"}, dispatch);
-    EXPECT_EQ(run.pairs[0].equal_steps, 4) << dispatch;
-    EXPECT_EQ(run.pairs[1].equal_steps, 4) << dispatch;
-  }
-  // That arms can differ at all:
-  EXPECT_EQ(compare(*engine, {"live", "off"}, "dispatch=fp32").pairs[0].equal_steps, 1);
-}
-
-TEST(SimEngine, GivesEqualBitsInEveryBatchWhereOnlyStorageRounds) {
-  const auto engine = engine_of("qwen2");
-  for (const Padding padding : {Padding::none, Padding::left, Padding::right}) {
-    const Launch launch{1, {20, 3}, padding, 1};
-    const Comparison run =
-        compare(*engine, {"live", "live:batch=alone", "live:verify-width=3", "off"},
-                "dispatch=exact", launch);
-    for (const PairSummary& pair : run.pairs) EXPECT_EQ(pair.equal_steps, 4);
-  }
-}
-
-TEST(SimEngine, NeighboursChangeBitsThroughTheKernelsThatTheyChoose) {
-  const auto engine = engine_of("llama-llama3");
-  const Comparison run = compare(*engine, {"live", "live:batch=200"}, "dispatch=fp32");
-  EXPECT_LT(run.pairs[0].equal_steps, 4);
-}
+using namespace test;
 
 TEST(SimEngine, GivesTheSameLinesWithAnyNumberOfThreads) {
   const Comparison one = compare(*engine_of("llama-llama3", 1), {"live", "off"});
@@ -134,8 +31,6 @@ TEST(SimEngine, GivesTheSameLinesWithAnyNumberOfThreads) {
   }
 }
 
-// Rows that a pass from the start has in common with the one before it are computed once where they
-// keep their bits: no record shows it.
 TEST(SimEngine, GivesTheSameLinesWhetherCommonRowsAreKeptOrRecomputed) {
   for (const char* dispatch : {"h100-fa3", "torch-cpu", "fp32", "llama.cpp-cpu", "exact"}) {
     for (const bool forced : {false, true}) {
@@ -262,7 +157,7 @@ TEST(SimEngine, ChangesOneLineOfADispatch) {
             "linear.m1=h100-gemv.lanes(32,4)");
   EXPECT_EQ(setting({{"attention.decode", "fa2.split8"}}, "attention"),
             "attention.decode=h100-fa2.split8");
-  EXPECT_EQ(setting({{"kv", "fp16"}}, "K and V"), "format.kv=binary16");
+  EXPECT_EQ(setting({{"dispatch", "exact"}, {"kv", "fp16"}}, "K and V"), "format.kv=binary16");
   const ArmSetting named[] = {{"dispatch", "torch-cpu"}, {"head", "fp32"}};
   EXPECT_EQ((*engine->arm(named))->dispatch(), "cpu+format.logits=fp32");
   EXPECT_EQ((*engine->arm(named))->logit_format(), softfloat::binary32);
@@ -285,12 +180,12 @@ TEST(SimEngine, RefusesFormatsThatAKernelLacksBeforeItComputes) {
        {std::pair{"on:kv=fp32", "h100-fa3 with binary32 storage: accepted are binary16, bfloat16"},
         std::pair{"on:dispatch=batch-invariant,storage=fp32", "h100-fa2 with binary32 storage"},
         std::pair{"on:attention.decode=a100-vllm,kv=fp32", "kernel h100-fa3 with binary32"},
-        std::pair{"on:linear=h100-fp8", "kernel h100-fp8 with bfloat16"}}) {
+        std::pair{"on:linear=h100-fp8", "kernel h100-fp8 with storage format bfloat16"}}) {
     RunOptions options;
     options.arms = {arm_of(arm)};
     const Result<PreparedRun> run = PreparedRun::make(*engine, std::move(options), {{0, prompt}});
     ASSERT_FALSE(run) << arm;
-    test::expect_one_line(run.error());
+    EXPECT_EQ(run.error().kind, ErrorKind::usage);
     EXPECT_THAT(run.error().message, HasSubstr(message));
   }
 }
@@ -305,7 +200,7 @@ TEST(SimEngine, SaysWhatTheModelIs) {
   const ArmSetting speed{"speed", "3"};
   const auto refused = engine->arm(std::span(&speed, 1));
   ASSERT_FALSE(refused);
-  test::expect_one_line(refused.error());
+  expect_one_line(refused.error());
   EXPECT_THAT(refused.error().message, HasSubstr("setting \"speed\"; accepted: dispatch, plant"));
 }
 
