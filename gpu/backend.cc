@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "gpu/blas_backend.h"
+#include "gpu/plugin_backend.h"
 #include "gpu/sim_backend.h"
 #include "gpu/torch_backend.h"
 #include "softfloat/suggest.h"
@@ -23,6 +24,8 @@ constexpr BackendRow rows[] = {
     {"blis", "PATH", false, "BLIS: dot, gemv, gemm and linear in binary32", make_blis_backend},
     {"torch-cpu", "", false, "PyTorch's ATen on the CPU, in binary32, bfloat16 and binary16",
      make_torch_cpu_backend},
+    {"plugin", "PATH", true, "a shared library of your own (include/kvsim/plugin.h)",
+     make_plugin_backend},
 };
 
 }  // namespace

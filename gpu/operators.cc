@@ -150,17 +150,8 @@ Result<bool> check_tensor(const Tensor& tensor, std::size_t i) {
     return usage(fmt::format("input {}: misalignment {} is no multiple of {} bytes from 0 to 63", i,
                              tensor.misalignment, bytes));
   }
-  if (tensor.format == softfloat::binary32) return true;
-  std::vector<float> rounded(tensor.values.size());
-  if (const auto done = round_values(tensor.format, tensor.values, rounded); !done) {
-    return usage(fmt::format("input {}: {}", i, done.error().message));
-  }
-  for (std::size_t k = 0; k < rounded.size(); ++k) {
-    const float value = tensor.values[k];
-    if (rounded[k] != value && !(std::isnan(value) && std::isnan(rounded[k]))) {
-      return usage(fmt::format("input {}: {} at {} is no number of {}", i, value, k,
-                               softfloat::format_name(tensor.format)));
-    }
+  if (const auto good = check_numbers(tensor); !good) {
+    return usage(fmt::format("input {}: {}", i, good.error().message));
   }
   return true;
 }
@@ -229,6 +220,22 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   std::string text;
   for (const std::int64_t size : shape) fmt::format_to(std::back_inserter(text), "[{}]", size);
   return text;
+}
+
+Result<bool> check_numbers(const Tensor& tensor) {
+  if (tensor.format == softfloat::binary32) return true;
+  std::vector<float> rounded(tensor.values.size());
+  if (const auto done = round_values(tensor.format, tensor.values, rounded); !done) {
+    return done.error();
+  }
+  for (std::size_t k = 0; k < rounded.size(); ++k) {
+    const float value = tensor.values[k];
+    if (rounded[k] != value && !(std::isnan(value) && std::isnan(rounded[k]))) {
+      return usage(fmt::format("{} at {} is no number of {}", value, k,
+                               softfloat::format_name(tensor.format)));
+    }
+  }
+  return true;
 }
 
 Result<std::vector<std::int64_t>> check_call(std::string_view backend, const OperatorCall& call,

@@ -42,6 +42,10 @@ struct OperatorRow {
 /// "[64][576]"; "[]" for one number.
 [[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
 
+/// Whether every value of the tensor is a number of its format; the error names the first that is
+/// not.
+[[nodiscard]] Result<bool> check_numbers(const Tensor& tensor);
+
 /// Checks a call against the operator's row and what a back end offers, and gives the result's
 /// shape. Errors: (unavailable) an operator or a format that `offered` lacks, said with the names
 /// it has; (usage) a number of inputs or shape that does not fit, values that are not as many as

@@ -13,7 +13,8 @@ ARROWS = {
     "model": {"model", "softfloat"},
     "run": {"run", "sim", "model", "softfloat"},
     "fuzz": {"fuzz", "run", "sim", "model", "softfloat"},
-    "gpu": {"gpu", "run", "sim", "model", "softfloat"},
+    "include": {"include"},  # C headers for others
+    "gpu": {"gpu", "include", "run", "sim", "model", "softfloat"},
     "experiments": {"experiments", "fuzz", "gpu", "run", "sim", "model", "softfloat"},
 }
 # These may include anything, tests only from tests.
