@@ -109,8 +109,14 @@ is_stale() {
 
 # torch_is_newer : true when scripts/torch/install has installed a libtorch since the build
 torch_is_newer() {
-  torch=$("$root/scripts/torch/install" --where) || return 1
-  [ "$torch" -nt "$root/build/release/built" ]
+  for cache in "${KVSIM_CACHE:-}" "${XDG_CACHE_HOME:+$XDG_CACHE_HOME/kvsim}" \
+    "${HOME:-}/.cache/kvsim"; do
+    case $cache in /*) break ;; esac
+  done
+  for torch in "$cache"/torch-*/torch; do
+    [ "$torch" -nt "$root/build/release/built" ] && return 0
+  done
+  return 1
 }
 
 # mark_built COMMAND… : runs the command; when it succeeds, remembers when it started

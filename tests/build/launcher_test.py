@@ -113,6 +113,18 @@ class Launchers(unittest.TestCase):
         (self.tree / "README.md").touch()
         self.assertEqual(self.run_it().stderr, "")
 
+    def test_builds_again_when_torch_was_installed(self):
+        cache = self.place / "cache"
+        self.run_it(KVSIM_CACHE=str(cache))
+        (cache / "torch-0123/torch").mkdir(parents=True)
+        later = time.time() + 1
+        os.utime(cache / "torch-0123/torch", (later, later))
+        self.log()
+        done = self.run_it(KVSIM_CACHE=str(cache))
+        self.assertEqual(done.stderr, "kvsim: building build/release\n")
+        os.utime(cache / "torch-0123/torch", (0, 0))
+        self.assertEqual(self.run_it(KVSIM_CACHE=str(cache)).stderr, "")
+
     def test_no_install_names_what_is_missing(self):
         self.install(*self.packages[1:])
         for program in ("kvsim", "check"):
