@@ -51,7 +51,6 @@ RULES = (
      lambda v, n: v * n),
     (r"\w+ shares all of them equally among (\d+) friends. How many \w+ does each friend get",
      lambda v, n: v / n),
-    (r"\w+ wants to have (\d+) \w+. How many more does s?he need", lambda v, n: n - v),
     (r"\w+ has (\d+) \w+. How many more \w+ than \w+ does \w+ have", lambda v, n: v - n),
     (r"\w+ has (\d+) \w+. How many \w+ do \w+ and \w+ have together", lambda v, n: v + n),
 )

@@ -197,7 +197,10 @@ TEST(PlantSignatures, OfKvTiny) {
   const Checkpoint checkpoint = load_checkpoint(folder).value();
   const Tokenizer tokenizer = Tokenizer::load(folder).value();
   const std::vector<TokenId> ids =
-      tokenizer.encode("Jonas has 4 bags with 5 cards in each. Jonas buys 5 packs of 4 cards.")
+      tokenizer
+          .encode(
+              "Jonas has 4 bags with 5 cards in each. Jonas buys 5 packs of 4 cards. How many "
+              "cards does Jonas have now?")
           .value();
   ASSERT_GT(ids.size(), 16U);
   const PlantSubject subject = subject_of(checkpoint, {ids.begin(), ids.end()});
