@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "model/gguf_rope.h"
 #include "model/quote.h"
 
 namespace kvsim {
@@ -220,6 +223,11 @@ class ConfigWriter {
     if (architecture_.name == "gemma3") {
       json_["rope_local_base_freq"] = shortest(number("rope.freq_base_swa").value_or(1e4F));
     }
+    const auto factors = std::ranges::find(tensors_, rope_factors_tensor, &GgufTensor::name);
+    if (factors != tensors_.end() && architecture_.name == "llama") {
+      llama3_rope(*factors, base.value_or(1e4F));
+      return;
+    }
     const auto kind = metadata_.text(key("rope.scaling.type"));
     if (!kind) {
       if (!error_) error_ = kind.error();
@@ -233,6 +241,28 @@ class ConfigWriter {
       fail(fmt::format("key {} is {}; accepted: none, linear", key("rope.scaling.type"),
                        quote(name)));
     }
+  }
+
+  void llama3_rope(const GgufTensor& tensor, float base) {
+    std::optional<Llama3RopeScaling> scaling;
+    if (tensor.encoding == "F32" && metadata_.find(key("rope.scaling.type")) == nullptr) {
+      std::vector<float> factors(tensor.data.size() / sizeof(float));
+      std::memcpy(factors.data(), tensor.data.data(), factors.size() * sizeof(float));
+      scaling = llama3_rope_scaling(factors, static_cast<double>(base), head_dim_);
+    }
+    if (!scaling) {
+      fail(
+          "tensor \"rope_freqs.weight\" scales RoPE in a way that is not known here; accepted: the "
+          "float32 factors of Llama 3.1 (low_freq_factor 1, high_freq_factor 4, 8192 original "
+          "positions), or the model's Hugging Face folder");
+      return;
+    }
+    json_["rope_scaling"] = {{"rope_type", "llama3"},
+                             {"factor", shortest(static_cast<float>(scaling->factor))},
+                             {"low_freq_factor", scaling->low_frequency_factor},
+                             {"high_freq_factor", scaling->high_frequency_factor},
+                             {"original_max_position_embeddings",
+                              static_cast<std::int64_t>(scaling->original_positions)}};
   }
 
   void windows() {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/gguf_config.h"
+#include "model/gguf_rope.h"
 #include "model/quote.h"
 #include "model/safetensors_header.h"
 
@@ -129,6 +130,11 @@ class WeightMatcher {
       const GgufChange change = change_of(architecture, weight.role);
       weights.push_back({std::move(weight), std::move(name), change});
     }
+    // Its factors are in the configuration, or were refused.
+    const auto factors = std::ranges::find(tensors_, rope_factors_tensor, &GgufTensor::name);
+    if (factors != tensors_.end() && config.rope_scaling == ConfigRopeScaling::llama3) {
+      used_[static_cast<std::size_t>(factors - tensors_.begin())] = true;
+    }
     if (const auto error = check_rest(architecture)) return *error;
     return weights;
   }
@@ -158,11 +164,6 @@ class WeightMatcher {
     const auto left = std::ranges::find(used_, false);
     if (left == used_.end()) return std::nullopt;
     const GgufTensor& tensor = tensors_[static_cast<std::size_t>(left - used_.begin())];
-    if (tensor.name == "rope_freqs.weight") {
-      return fail(
-          "tensor \"rope_freqs.weight\" scales RoPE's frequencies as Llama 3.1 does, and the file "
-          "does not say how; accepted: files without it, or the model's Hugging Face folder");
-    }
     return fail(fmt::format("tensor {}: no part of a {} model; accepted: its {} tensors",
                             quote(tensor.name), architecture.name,
                             std::ranges::count(used_, true)));

@@ -137,6 +137,7 @@ Result<std::vector<GgufTensor>> read_gguf_tensors(std::span<const std::byte> byt
                       "accepted: a whole file",
                       quote(tensors[index].name), extent.bytes, extent.begin + data, bytes.size()));
     }
+    tensors[index].data = bytes.subspan(data + extent.begin, extent.bytes);
   }
   std::vector<std::string_view> names;
   names.reserve(tensors.size());

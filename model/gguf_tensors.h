@@ -26,11 +26,12 @@ struct GgufEncoding {
 /// test compares with it.
 [[nodiscard]] std::span<const GgufEncoding> gguf_encodings();
 
-/// One tensor as the file announces it. The view leads into the bytes that were parsed.
+/// One tensor as the file announces it. The views lead into the bytes that were parsed.
 struct GgufTensor {
   std::string_view name;
   std::vector<std::int64_t> shape;  ///< as in Hugging Face's files: [outputs, inputs]
   std::string_view encoding;        ///< "Q4_1"
+  std::span<const std::byte> data;  ///< as stored
 };
 
 /// The tensors of a GGUF file, in its order. Errors (ErrorKind::file, one line that begins with

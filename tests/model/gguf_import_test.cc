@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "model/checkpoint.h"
+#include "model/gguf_rope.h"
 #include "model/tokenizer.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
@@ -228,7 +230,11 @@ TEST_F(GgufImport, RefusesByName) {
 
   model = test::small_gguf("llama");
   model.add({"rope_freqs.weight", {2}, {1, 8}});
-  EXPECT_NE(refusal(model).find("Llama 3.1"), std::string::npos);
+  EXPECT_NE(refusal(model).find("float32 factors of Llama 3.1"), std::string::npos);
+
+  model = test::small_gguf("qwen2");
+  model.add({"rope_freqs.weight", {2}, {1, 8}});
+  EXPECT_NE(refusal(model).find(R"("rope_freqs.weight": no part of a qwen2)"), std::string::npos);
 
   model = test::small_gguf("llama");
   model.remove("blk.0.ffn_up.weight");
@@ -293,6 +299,43 @@ TEST(GgufHead, IsReadWithoutTrust) {
       EXPECT_EQ(look(bytes).find('\n'), std::string::npos) << at;
     }
   }
+}
+
+// Expected factors: transformers' formula, worked out to 40 digits.
+TEST(GgufRope, FactorsOfLlama31SayHowTheyWereMade) {
+  std::vector<float> factors(32, 1.0F);  // Llama 3.2 1B: head_dim 64, base 500000, factor 32
+  std::fill(factors.begin() + 15, factors.end(), 32.0F);
+  factors[15] = 1.651329246F;
+  factors[16] = 3.292262103F;
+  factors[17] = 9.666728979F;
+  const auto found = llama3_rope_scaling(factors, 500000, 64);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->factor, 32);
+  EXPECT_FALSE(llama3_rope_scaling(factors, 10000, 64));
+  EXPECT_FALSE(llama3_rope_scaling(factors, 500000, 128));
+  factors[16] *= 1.001F;  // another low or high frequency factor
+  EXPECT_FALSE(llama3_rope_scaling(factors, 500000, 64));
+  EXPECT_FALSE(llama3_rope_scaling(std::vector<float>(32, 1.0F), 500000, 64));
+  const std::vector<float> eight{1, 1, 1, 1, 2.694529688F, 8, 8, 8};
+  EXPECT_EQ(llama3_rope_scaling(eight, 500000, 16).value().factor, 8);
+}
+
+TEST_F(GgufImport, ScalesRopeAsLlama31Does) {
+  GgufModelBytes model = test::small_gguf("llama", 1e10F);  // wavelengths 6.28 and 628319
+  model.add({"rope_freqs.weight", {2}, {1, 8}});
+  const auto file = GgufFile::open(write(model), Dtype::bf16);
+  ASSERT_TRUE(file) << file.error().message;
+  const ModelConfig& config = file->model().config;
+  EXPECT_EQ(config.rope_scaling, ConfigRopeScaling::llama3);
+  EXPECT_EQ(config.rope_factor, 8);
+  EXPECT_EQ(config.rope_low_frequency_factor, 1);
+  EXPECT_EQ(config.rope_high_frequency_factor, 4);
+  EXPECT_EQ(config.rope_original_positions, 8192);
+  // Nothing but the configuration needs it.
+  const auto names = file->tensor_names();
+  EXPECT_EQ(std::ranges::find(names, "rope_freqs.weight"), names.end());
+  model.add_text("llama.rope.scaling.type", "linear");
+  EXPECT_NE(refusal(model).find("not known here"), std::string::npos);
 }
 
 TEST_F(GgufImport, LinearScalingIsKept) {

@@ -89,7 +89,7 @@ class GgufModelBytes {
 };
 
 /// A model of a few hundred weights, every one another number.
-inline GgufModelBytes small_gguf(const std::string& architecture) {
+inline GgufModelBytes small_gguf(const std::string& architecture, float rope_base = 100000) {
   GgufModelBytes model(architecture);
   const bool gemma = architecture.starts_with("gemma");
   const std::uint32_t layers = architecture == "gemma3" ? 7 : 2;
@@ -103,7 +103,7 @@ inline GgufModelBytes small_gguf(const std::string& architecture) {
   model.add_whole(key("attention.key_length"), 4);
   model.add_whole(key("attention.value_length"), 4);
   model.add_float(key("attention.layer_norm_rms_epsilon"), 1e-5F);
-  if (!gemma) model.add_float(key("rope.freq_base"), 100000);
+  if (!gemma) model.add_float(key("rope.freq_base"), rope_base);
   if (gemma) model.add_whole(key("attention.sliding_window"), 16);
   if (architecture == "gemma2") {
     model.add_float(key("attn_logit_softcapping"), 50);
