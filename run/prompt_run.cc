@@ -125,7 +125,6 @@ Result<EnginePass> PromptRun::compute(std::size_t arm) {
     digests.add(std::move(done->digests.state));
     values.add(std::move(done->values));
     sum.cost.multiply_adds += done->cost.multiply_adds;
-    sum.cost.roundings += done->cost.roundings;
     state.exp_bounded = state.exp_bounded || done->exp_bounded;
     sum.digests = std::move(done->digests);
     sum.logits = std::move(done->logits);

@@ -96,12 +96,11 @@ std::string to_line(const StepRecord& record) {
                     : "null";
   return fmt::format(R"({{"schema":{},"kind":"step","prompt":{},"arm":{},"step":{},"token":{},)"
                      R"("logprob":{},"top":{},"margin":{},"digests":{},)"
-                     R"("cost":{{"multiply_adds":{},"roundings":{}}}}})"
+                     R"("cost":{{"multiply_adds":{}}}}})"
                      "\n",
                      text(record_schema), record.prompt, text(record.arm), record.step,
                      record.token, number(record.logprob), top, margin,
-                     digests_object(record.digests), record.cost.multiply_adds,
-                     record.cost.roundings);
+                     digests_object(record.digests), record.cost.multiply_adds);
 }
 
 std::string to_line(const ComparisonRecord& record) {

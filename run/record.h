@@ -17,12 +17,12 @@
 
 /// What a run leaves behind: one JSON line per prompt, one per (prompt, arm, step), and one per
 /// step of two arms that were compared while all their logits were at hand. Every engine writes the
-/// same lines (docs/schema/kvsim.record.1.json), so that their records can be joined. Equal runs
+/// same lines (docs/schema/kvsim.record.2.json), so that their records can be joined. Equal runs
 /// give equal bytes: time, host and threads are no part of them.
 namespace kvsim {
 
 /// The schema that this version writes and reads.
-inline constexpr std::string_view record_schema = "kvsim.record/1";
+inline constexpr std::string_view record_schema = "kvsim.record/2";
 
 /// How many of the largest logits a step line holds.
 inline constexpr std::int64_t record_top_tokens = 20;
@@ -95,7 +95,6 @@ struct RecordDigests {
 /// What a step cost.
 struct RecordCost {
   std::int64_t multiply_adds = 0;
-  std::int64_t roundings = 0;
 
   friend bool operator==(const RecordCost&, const RecordCost&) = default;
 };

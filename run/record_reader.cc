@@ -93,8 +93,8 @@ StepRecord read_step(const RecordField& line) {
     record.margin = Margin{margin.at("logits").number(), margin.at("ulps").number()};
   }
   record.digests = read_digests(line.at("digests"));
-  if (const RecordField cost = line.at("cost"); cost.is_object_of({"multiply_adds", "roundings"})) {
-    record.cost = {cost.at("multiply_adds").whole_number(), cost.at("roundings").whole_number()};
+  if (const RecordField cost = line.at("cost"); cost.is_object_of({"multiply_adds"})) {
+    record.cost = {cost.at("multiply_adds").whole_number()};
   }
   return record;
 }

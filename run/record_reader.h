@@ -21,7 +21,7 @@ struct RecordLimits {
 };
 
 /// One line without its newline. It must hold exactly the fields of
-/// docs/schema/kvsim.record.1.json. Errors (file) name field, value and what is accepted, and no
+/// docs/schema/kvsim.record.2.json. Errors (file) name field, value and what is accepted, and no
 /// file.
 [[nodiscard]] Result<RecordLine> parse_record_line(std::string_view line);
 

@@ -87,7 +87,7 @@ class FakeSequence : public EngineSequence {
       const std::uint64_t small = mix(state, index) % (noise_ + 1);
       result.logits.push_back(static_cast<double>(large + small) * 0x1p-20);
     }
-    result.cost = {step.rows * 10, step.rows};
+    result.cost = {step.rows * 10};
     result.exp_bounded = step.rows == 1;
     return result;
   }

@@ -45,7 +45,7 @@ inline StepRecord step_record(std::string arm, std::int64_t step, std::int64_t t
                     .layer = {"l0", "l1"},
                     .route = {},
                     .token = "t"};
-  record.cost = {1000, 2000};
+  record.cost = {1000};
   return record;
 }
 

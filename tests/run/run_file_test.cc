@@ -102,7 +102,7 @@ TEST(RunFile, OfAnotherRunIsLeftAsItWas) {
   EXPECT_EQ(content(path), whole);
   const std::size_t step = whole.rfind("\"token\":");
   std::string changed = whole;
-  changed[whole.find("\"roundings\":", step) + 12] = '9';
+  changed[whole.find("\"multiply_adds\":", step) + 16] = '9';
   test::write_file(path, changed);
   EXPECT_THAT(run_lines(prepared(engine, 3), path, true), HasSubstr("is not what this run writes"));
   EXPECT_EQ(content(path), changed);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
-"""The golden records fit docs/schema/kvsim.record.1.json, and lines with one thing wrong do not.
+"""The golden records fit docs/schema/kvsim.record.2.json, and lines with one thing wrong do not.
 run_record_test shows that the program writes the golden lines byte for byte."""
 
 import copy
@@ -12,7 +12,7 @@ import unittest
 import jsonschema
 
 ROOT = pathlib.Path(sys.argv.pop(1))
-SCHEMA = json.loads((ROOT / "docs/schema/kvsim.record.1.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "docs/schema/kvsim.record.2.json").read_text(encoding="utf-8"))
 LINES = (ROOT / "tests/run/golden/records.jsonl").read_text(encoding="utf-8").splitlines()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
