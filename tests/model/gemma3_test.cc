@@ -5,33 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "model/chat.h"
 #include "model/checkpoint.h"
-#include "model/tokenizer.h"
-#include "softfloat/sha256.h"
+#include "tests/model/fetched_model.h"
 
 namespace kvsim {
 namespace {
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
-std::string model_folder() {
-  std::string cache = variable("KVSIM_CACHE");
-  if (cache.empty() && !variable("XDG_CACHE_HOME").empty()) {
-    cache = variable("XDG_CACHE_HOME") + "/kvsim";
-  }
-  if (cache.empty()) cache = variable("HOME") + "/.cache/kvsim";
-  return cache + "/models/gemma3-270m";
-}
+std::string model_folder() { return test::fetched_model("gemma3-270m"); }
 
 TEST(Gemma3, IsTheModel) {
   const auto checkpoint = load_checkpoint(model_folder());
@@ -64,24 +48,8 @@ TEST(Gemma3, HasTheChatTemplateOfItsType) {
 // The digest is that of the ids that Python's sentencepiece gives with the same tokenizer.model,
 // bos before each question, as int32.
 TEST(Gemma3, TokenIdsOfEveryQuestionOfGsm8k) {
-  const std::string shared = variable("KVSIM_SHARED");
-  if (shared.empty()) GTEST_SKIP() << "skipped: no KVSIM_SHARED";
-  const auto tokenizer = Tokenizer::load(model_folder());
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
-  std::ifstream file(shared + "/data/gsm8k/test.jsonl");
-  std::vector<TokenId> all;
-  std::size_t questions = 0;
-  for (std::string line; std::getline(file, line); ++questions) {
-    const std::string question = nlohmann::json::parse(line)["question"];
-    const auto ids = tokenizer->encode(question);
-    ASSERT_TRUE(ids) << ids.error().message;
-    all.insert(all.end(), ids->begin(), ids->end());
-    EXPECT_EQ(*tokenizer->decode(*ids), question);
-  }
-  EXPECT_EQ(questions, 1319U);
-  EXPECT_EQ(all.size(), 81337U);
-  EXPECT_EQ(sha256(std::as_bytes(std::span(all))),
-            "ea6c13427381dd8a877282461418161331f7813edf09cd03f18e44e0403f4bba");
+  test::expect_gsm8k_ids(
+      model_folder(), {81337U, "ea6c13427381dd8a877282461418161331f7813edf09cd03f18e44e0403f4bba"});
 }
 
 }  // namespace
