@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "gpu/blas_backend.h"
+#include "gpu/cublas_backend.h"
 #include "gpu/plugin_backend.h"
 #include "gpu/sim_backend.h"
 #include "gpu/torch_backend.h"
@@ -24,6 +25,10 @@ constexpr BackendRow rows[] = {
     {"blis", "PATH", false, "BLIS: dot, gemv, gemm and linear in binary32", make_blis_backend},
     {"torch-cpu", "", false, "PyTorch's ATen on the CPU, in binary32, bfloat16 and binary16",
      make_torch_cpu_backend},
+    {"torch-cuda", "", false, "PyTorch's ATen on an NVIDIA GPU, in the same formats",
+     make_torch_cuda_backend},
+    {"cublas", "", false, "cuBLAS: gemm, matmul and linear", make_cublas_backend},
+    {"cublaslt", "", false, "cuBLASLt, algorithm by algorithm: the same", make_cublaslt_backend},
     {"plugin", "PATH", true, "a shared library of your own (include/kvsim/plugin.h)",
      make_plugin_backend},
 };

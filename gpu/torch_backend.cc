@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "gpu/cuda_device.h"
 #include "gpu/host_cpu.h"
 #include "gpu/operators.h"
 #include "gpu/setting.h"
@@ -88,8 +90,9 @@ Result<TorchCall> read_call(const OperatorCall& call) {
 
 class TorchBackend final : public Backend {
  public:
-  TorchBackend(std::string_view name, std::unique_ptr<TorchModule> module)
-      : name_(name), module_(std::move(module)) {}
+  TorchBackend(std::string_view name, std::unique_ptr<TorchModule> module,
+               std::optional<CudaDevice> device)
+      : name_(name), module_(std::move(module)), device_(std::move(device)) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
 
@@ -98,6 +101,7 @@ class TorchBackend final : public Backend {
     fingerprint.entries.emplace_back(fingerprint_names::backend, name_);
     for (auto& entry : module_->describe()) fingerprint.entries.push_back(std::move(entry));
     add_host_cpu(fingerprint);
+    if (device_) add_cuda_device(*device_, fingerprint);
     fingerprint.entries.emplace_back(fingerprint_names::setting, current_setting().name);
     for (const char* const variable :
          {"MKL_CBWR", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
@@ -146,6 +150,7 @@ class TorchBackend final : public Backend {
  private:
   std::string name_;
   std::unique_ptr<TorchModule> module_;
+  std::optional<CudaDevice> device_;
   std::int64_t threads_ = 1;
 };
 
@@ -154,6 +159,14 @@ Error missing(std::string_view name, std::string_view what) {
 }
 
 Result<std::unique_ptr<Backend>> make(std::string_view name, bool cuda) {
+  std::optional<CudaDevice> device;
+  if (cuda) {
+    auto found = find_cuda_device();
+    if (!found) {
+      return Error{found.error().kind, fmt::format("{}: {}", name, found.error().message)};
+    }
+    device = std::move(*found);
+  }
 #ifdef KVSIM_TORCH_MODULE
   const std::vector<std::string> candidates = {KVSIM_TORCH_MODULE, "libkvsim_torch.so"};
   const auto library = SharedLibrary::open(candidates);
@@ -165,9 +178,9 @@ Result<std::unique_ptr<Backend>> make(std::string_view name, bool cuda) {
   std::unique_ptr<TorchModule> module(
       make_module({.cuda = cuda, .onednn = current_setting().onednn}, &error));
   if (module == nullptr) return missing(name, error);
-  return std::unique_ptr<Backend>(std::make_unique<TorchBackend>(name, std::move(module)));
+  return std::unique_ptr<Backend>(
+      std::make_unique<TorchBackend>(name, std::move(module), std::move(device)));
 #else
-  static_cast<void>(cuda);
   return missing(name, "this build has no libtorch");
 #endif
 }
@@ -176,6 +189,10 @@ Result<std::unique_ptr<Backend>> make(std::string_view name, bool cuda) {
 
 Result<std::unique_ptr<Backend>> make_torch_cpu_backend(std::string_view) {
   return make("torch-cpu", false);
+}
+
+Result<std::unique_ptr<Backend>> make_torch_cuda_backend(std::string_view) {
+  return make("torch-cuda", true);
 }
 
 }  // namespace kvsim::gpu

@@ -20,4 +20,9 @@ namespace kvsim::gpu {
 /// Error (unavailable): this build has no libtorch, or it cannot be loaded.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_torch_cpu_backend(std::string_view argument);
 
+/// The same on the first NVIDIA GPU, with that libtorch's libtorch_cuda. Errors (unavailable): "no
+/// GPU: …"; libtorch_cuda cannot be loaded: the libtorch of scripts/torch/install lacks the
+/// libraries that it needs, `pip install torch` brings them.
+[[nodiscard]] Result<std::unique_ptr<Backend>> make_torch_cuda_backend(std::string_view argument);
+
 }  // namespace kvsim::gpu

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
@@ -155,18 +156,46 @@ std::string first_line(std::string text) {
   return text;
 }
 
+/// What cuBLAS may do with sums of 16-bit products.
+std::string reduction(at::CuBLASReductionOption option) {
+  switch (option) {
+    case at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK:
+      return "reduced precision and split-K";
+    case at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK:
+      return "split-K";
+    default:
+      return "neither";
+  }
+}
+
+/// Makes the CUDA part of libtorch known to it. Empty, or a line that says what is wrong.
+std::string load_cuda() {
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    const char* const said = dlerror();
+    return "libtorch_cuda cannot be loaded: " + first_line(said == nullptr ? "" : said);
+  }
+  return at::hasCUDA() ? "" : "no GPU: libtorch_cuda sees none";
+}
+
 class LibTorch final : public TorchModule {
  public:
   explicit LibTorch(const TorchOptions& options) : options_(options) {}
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> describe() const override {
     const at::Context& context = at::globalContext();
-    return {{"version", "torch " TORCH_VERSION},
-            {"core", at::get_cpu_capability()},
-            {"mkl", first_line(at::get_mkl_version())},
-            {"onednn", first_line(at::get_mkldnn_version())},
-            {"onednn-enabled", context.userEnabledMkldnn() ? "1" : "0"},
-            {"threads", std::to_string(at::get_num_threads())}};
+    std::vector<std::pair<std::string, std::string>> entries = {
+        {"version", "torch " TORCH_VERSION},
+        {"core", at::get_cpu_capability()},
+        {"mkl", first_line(at::get_mkl_version())},
+        {"onednn", first_line(at::get_mkldnn_version())},
+        {"onednn-enabled", context.userEnabledMkldnn() ? "1" : "0"},
+        {"threads", std::to_string(at::get_num_threads())}};
+    if (options_.cuda) {
+      entries.emplace_back("tf32", context.allowTF32CuBLAS() ? "1" : "0");
+      entries.emplace_back("bfloat16-reduction", reduction(context.allowBF16ReductionCuBLAS()));
+      entries.emplace_back("binary16-reduction", reduction(context.allowFP16ReductionCuBLAS()));
+    }
+    return entries;
   }
 
   [[nodiscard]] Result<Tensor> run(const TorchCall& call) override {
@@ -207,6 +236,8 @@ extern "C" __attribute__((visibility("default"))) kvsim::gpu::TorchModule* kvsim
   try {
     at::globalContext().setUserEnabledMkldnn(options.onednn);
     at::set_num_threads(1);
+    if (options.cuda) *error = kvsim::gpu::load_cuda();
+    if (!error->empty()) return nullptr;
     return std::make_unique<kvsim::gpu::LibTorch>(options).release();
   } catch (const std::exception& exception) {
     *error = kvsim::gpu::first_line(exception.what());

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gpu/aligned_buffer.h"
 #include "gpu/backend.h"
 #include "gpu/host_cpu.h"
 #include "softfloat/formats.h"
@@ -159,6 +162,19 @@ TEST(Operators, Attributes) {
             "sum: attribute scale=1x is no number");
   EXPECT_EQ(flag_attribute(call, "causal", false).error().message,
             "sum: attribute causal=yes is neither 0 nor 1");
+}
+
+TEST(AlignedBuffers, BeginWhereTheyAreTold) {
+  const std::vector<float> values = {1, 2, 3};
+  for (const std::int64_t misalignment : {0, 2, 4, 60, 63}) {
+    AlignedBuffer buffer(values, misalignment);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64,
+              static_cast<std::uintptr_t>(misalignment));
+    AlignedBuffer moved = std::move(buffer);
+    float third = 0;
+    std::memcpy(&third, moved.data() + 8, 4);
+    EXPECT_EQ(third, 3);
+  }
 }
 
 TEST(Fingerprints, TheKeyHoldsWhatDecidesKernels) {
