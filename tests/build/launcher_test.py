@@ -237,6 +237,35 @@ class Launchers(unittest.TestCase):
         self.assertIn("install the package python3-venv", done.stderr)
         self.assertEqual([path.name for path in cache.iterdir() if path.is_dir()], [])
 
+    def test_installing_torch_fails_in_one_line(self):
+        cache = self.place / "cache"
+        script = "scripts/torch/install"
+        self.assertEqual(self.run_it("--where", str(cache), program=script).returncode, 1)
+        uname = self.place / "bin/uname"
+        for machine, words in (("x86_64", "cannot install torch"), ("sparc", "for sparc")):
+            uname.write_text(f"#!/bin/sh\necho {machine}\n")
+            uname.chmod(0o755)
+            (self.tree / "scripts/models/python").write_text("#!/bin/sh\necho no; exit 1\n")
+            done = self.run_it(str(cache), program=script)
+            self.assertEqual((done.returncode, done.stdout), (3, ""))
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertIn(words, done.stderr)
+            self.assertEqual([path.name for path in cache.iterdir() if path.is_dir()], [])
+
+    def test_installs_torch_once_and_says_where(self):
+        cache = self.place / "cache"
+        script = "scripts/torch/install"
+        (self.tree / "scripts/models/python").write_text(
+            '#!/bin/sh\nwhile [ "$1" != --target ]; do shift; done; mkdir -p "$2/torch"\n')
+        (self.place / "bin/uname").write_text("#!/bin/sh\necho x86_64\n")
+        (self.place / "bin/uname").chmod(0o755)
+        where = self.run_it(KVSIM_CACHE=str(cache), program=script).stdout
+        self.assertTrue(pathlib.Path(where.strip()).is_dir())
+        (self.tree / "scripts/models/python").write_text("#!/bin/sh\nexit 1\n")
+        for arguments in ([], ["--where"], ["--where", str(cache)]):
+            done = self.run_it(*arguments, KVSIM_CACHE=str(cache), program=script)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, where, ""))
+
     def test_an_unchanged_tree_answers_at_once(self):
         self.run_it()
         times = []
