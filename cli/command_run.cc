@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/replay/settings.h"
 #include "cli/run/arm_options.h"
+#include "cli/run/engine_choice.h"
 #include "cli/run/prompt_options.h"
 #include "cli/run/run_dump.h"
 #include "cli/run/run_report.h"
@@ -26,7 +27,8 @@ namespace {
 /// The rows of several tables as one.
 std::span<const OptionSpec> run_options() {
   static const std::vector<OptionSpec> rows = [] {
-    const std::array tables{request_option_rows(), prompt_option_rows(), arm_option_rows()};
+    const std::array tables{request_option_rows(), engine_option_rows(), prompt_option_rows(),
+                            arm_option_rows()};
     std::vector<OptionSpec> all;
     std::size_t count = 0;
     for (const auto& table : tables) count += table.size();

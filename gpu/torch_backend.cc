@@ -15,16 +15,12 @@
 #include "gpu/host_cpu.h"
 #include "gpu/operators.h"
 #include "gpu/setting.h"
-#include "gpu/shared_library.h"
 #include "gpu/torch/torch_module.h"
+#include "gpu/torch_library.h"
 #include "softfloat/formats.h"
 
 namespace kvsim::gpu {
 namespace {
-
-constexpr std::string_view how_to_get =
-    "install torch 2.11 with scripts/torch/install and build again, or build with "
-    "-DKVSIM_TORCH=DIR, the torch folder of your own Python";
 
 /// Attributes of one operator.
 std::vector<std::string_view> attributes_of(std::string_view operation) {
@@ -154,10 +150,6 @@ class TorchBackend final : public Backend {
   std::int64_t threads_ = 1;
 };
 
-Error missing(std::string_view name, std::string_view what) {
-  return Error{ErrorKind::unavailable, fmt::format("{}: {}; {}", name, what, how_to_get)};
-}
-
 Result<std::unique_ptr<Backend>> make(std::string_view name, bool cuda) {
   std::optional<CudaDevice> device;
   if (cuda) {
@@ -167,22 +159,14 @@ Result<std::unique_ptr<Backend>> make(std::string_view name, bool cuda) {
     }
     device = std::move(*found);
   }
-#ifdef KVSIM_TORCH_MODULE
-  const std::vector<std::string> candidates = {KVSIM_TORCH_MODULE, "libkvsim_torch.so"};
-  const auto library = SharedLibrary::open(candidates);
-  if (!library) return missing(name, library.error().message);
-  fix_setting();
-  auto* const make_module = library->find<MakeTorchModule>("kvsim_make_torch_module");
-  if (make_module == nullptr) return missing(name, "libkvsim_torch.so is of another version");
+  const auto make_module = torch_function<MakeTorchModule>(name, "kvsim_make_torch_module");
+  if (!make_module) return make_module.error();
   std::string error;
   std::unique_ptr<TorchModule> module(
-      make_module({.cuda = cuda, .onednn = current_setting().onednn}, &error));
-  if (module == nullptr) return missing(name, error);
+      (*make_module)({.cuda = cuda, .onednn = current_setting().onednn}, &error));
+  if (module == nullptr) return torch_missing(name, error);
   return std::unique_ptr<Backend>(
       std::make_unique<TorchBackend>(name, std::move(module), std::move(device)));
-#else
-  return missing(name, "this build has no libtorch");
-#endif
 }
 
 }  // namespace

@@ -17,10 +17,10 @@
 #include "cli/printable.h"
 #include "cli/replay/settings.h"
 #include "cli/run/arm_options.h"
+#include "cli/run/engine_choice.h"
 #include "cli/run/prompt_options.h"
 #include "model/checkpoint.h"
 #include "model/model_store.h"
-#include "run/sim_engine.h"
 
 namespace kvsim {
 namespace {
@@ -34,7 +34,6 @@ constexpr std::array request_rows{
     OptionSpec{"--tokenizer", "FILE",
                "tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer (default: the model "
                "folder's)"},
-    OptionSpec{"--engine", "NAME", "sim (default), torch-cpu or torch-cuda"},
     OptionSpec{"--explain", "",
                "print which kernel computes each operator of the arms, side by side, as --set "
                "takes it; runs nothing"},
@@ -50,17 +49,6 @@ constexpr std::array request_rows{
 };
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
-
-Result<bool> check_engine(const ParsedOptions& options) {
-  constexpr std::array<std::string_view, 3> names{"sim", "torch-cpu", "torch-cuda"};
-  const std::string name = options.value("--engine").value_or("sim");
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    return unknown_word("--engine", name, names);
-  }
-  if (name == sim_engine_name) return true;
-  return Error{ErrorKind::unavailable,
-               fmt::format("--engine {}: this build has no libtorch; sim is available", name)};
-}
 
 /// The tokenizer that --tokenizer or the model's folder has; nothing where there is none.
 Result<std::optional<Tokenizer>> tokenizer_of(const ParsedOptions& options,
@@ -152,7 +140,8 @@ std::span<const OptionSpec> request_option_rows() { return request_rows; }
 
 Result<RunRequest> run_request(const ParsedOptions& options) {
   RunRequest request;
-  if (const auto checked = check_engine(options); !checked) return checked.error();
+  const Result<std::string> engine_name = chosen_engine(options);
+  if (!engine_name) return engine_name.error();
   if (const auto taken = take_output(options, request); !taken) return taken.error();
   Result<RunOptions> run = run_options_from(options);
   if (!run) return run.error();
@@ -194,7 +183,7 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
       static_cast<int>(std::min<std::int64_t>(request.threads, std::ssize(prompts->prompts)));
   engine->threads = request.threads / run->threads;
   Result<std::unique_ptr<Engine>> made =
-      make_sim_engine(std::move(*checkpoint), request.model, *engine);
+      make_engine(*engine_name, std::move(*checkpoint), request.model, *engine);
   if (!made) return made.error();
   request.engine = std::move(*made);
   Result<PreparedRun> prepared =
