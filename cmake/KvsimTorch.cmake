@@ -9,7 +9,9 @@ lib/); empty: what scripts/torch/install has put into the cache folder; OFF: non
 
 set(KVSIM_TORCH_FOUND OFF)
 set(folder "${KVSIM_TORCH}")
-if(folder STREQUAL "")
+if(folder STREQUAL "" AND NOT PROJECT_IS_TOP_LEVEL)
+  return()  # an embedder gets it on request
+elseif(folder STREQUAL "")
   execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/torch/install" --where
     OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(folder STREQUAL "")
