@@ -39,6 +39,7 @@ extern const Command import_command;
 extern const Command kernels_command;
 extern const Command predict_command;
 extern const Command replay_command;
+extern const Command reveal_command;
 extern const Command run_command;
 
 /// Every command, in the order of `kvsim --help`.

@@ -40,10 +40,11 @@ std::string tree_text(const Order& order, std::int64_t terms) {
   std::string text = to_string(addition_tree(*tree));
   for (const OrderItem& item : order.items) {
     for (const auto& format : {item.partials, item.running}) {
-      text += format ? fmt::format(" {}", softfloat::format_name(*format)) : " -";
+      // Rounding to the accumulator changes nothing.
+      if (format && *format != softfloat::binary32) {
+        text += fmt::format(" {}", softfloat::format_name(*format));
+      }
     }
-    if (item.kind != OrderKind::blocks && item.kind != OrderKind::split)
-      text.resize(text.size() - 4);
   }
   if (const auto unit = unit_of(order)) {
     text += fmt::format(" {} L {} F {} {} {}", to_string(unit->operation), unit->fan_in,
@@ -92,7 +93,9 @@ void expect_declared(const LinearKernel& kernel, const Format& format, std::int6
     if (sums->arithmetic.product != "not visible") {
       EXPECT_EQ(sums->model->product, plan->rule->product);
     }
-    EXPECT_EQ(sums->model->accumulator, plan->rule->accumulator);
+    if (!unit_of(declared.order)) {
+      EXPECT_EQ(sums->model->accumulator, plan->rule->accumulator);
+    }
   }
 }
 

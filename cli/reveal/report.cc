@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "cli/reveal/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gpu/reveal/addition_tree.h"
+#include "sim/order.h"
+#include "sim/sum.h"
+#include "softfloat/formats.h"
+#include "softfloat/host.h"
+#include "softfloat/text.h"
+
+namespace kvsim {
+namespace {
+
+constexpr std::size_t listed_columns = 12;
+constexpr std::size_t listed_terms = 64;
+constexpr std::size_t shown_tree = 400;  // characters
+
+std::string format_text(const softfloat::Format& format) {
+  return std::string(softfloat::format_name(format));
+}
+
+/// "0–3, 8": runs of numbers.
+std::string runs_text(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    if (runs++ == listed_columns) return text + ", …";
+    if (!text.empty()) text += ", ";
+    text += end == i ? fmt::to_string(numbers[i])
+                     : fmt::format("{}–{}", numbers[i], numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string order_text(const gpu::RevealedSums& sums) {
+  if (!sums.model) return sums.tree ? "none found" : "not probed";
+  return sums.model->order ? to_string(*sums.model->order) : "the tree itself";
+}
+
+std::string product_of(const gpu::RevealedSums& sums) {
+  if (!sums.model) return "-";
+  if (sums.model->order && unit_of(*sums.model->order)) return "of the unit";
+  if (sums.arithmetic.product == "not visible") return "exact";
+  return sums.arithmetic.product;
+}
+
+std::string check_text(const gpu::RevealedSums& sums) {
+  if (sums.explained) return fmt::format("{} equal", sums.outputs_checked);
+  if (!sums.model) return "none";
+  return fmt::format("{} of {} differ", sums.outputs_different, sums.outputs_checked);
+}
+
+std::string sums_text(const gpu::ArithmeticFindings& found) {
+  std::string text;
+  for (const gpu::NodeRounding& seen : found.sums) {
+    if (!text.empty()) text += "; ";
+    text += seen.precision == 0
+                ? std::string("more bits than can be asked for")
+                : fmt::format("{} bits, {}", seen.precision, gpu::to_string(seen.rounding));
+    if (found.sums.size() > 1) text += fmt::format(" ({} nodes)", seen.nodes);
+  }
+  return text;
+}
+
+Json model_json(const gpu::RevealedSums& sums) {
+  Json out = Json::object();
+  const auto& model = sums.model;
+  out["order"] = model && model->order ? Json(to_string(*model->order)) : Json();
+  out["product"] = model ? Json(std::string(to_string(model->product))) : Json();
+  out["accumulator"] = model ? Json(format_text(model->accumulator)) : Json();
+  out["output"] = model ? Json(format_text(model->output)) : Json();
+  return out;
+}
+
+Json failing_json(const gpu::RevealedSums& sums) {
+  if (!sums.failing) return {};
+  Json out = Json::object();
+  out["row"] = sums.failing->row;
+  out["column"] = sums.failing->column;
+  const auto hex = [](float value) {
+    return softfloat::to_hex_float(softfloat::binary32, softfloat::from_float(value));
+  };
+  out["seen"] = hex(sums.failing->seen);
+  out["replayed"] = hex(sums.failing->replayed);
+  out["terms"] = Json::array();
+  for (std::size_t i = 0; i < sums.failing->terms.size(); ++i) {
+    out["terms"].push_back(Json{{"term", sums.failing->terms[i]},
+                                {"left", hex(sums.failing->left[i])},
+                                {"right", hex(sums.failing->right[i])}});
+  }
+  return out;
+}
+
+Json class_json(const gpu::RevealedSums& sums) {
+  Json out = Json::object();
+  out["rows"] = runs_text(sums.where.rows);
+  out["columns"] = runs_text(sums.where.columns);
+  out["sums"] = sums.where.rows.size() * sums.where.columns.size();
+  const Json model = model_json(sums);
+  for (const auto& [key, value] : model.items()) out[key] = value;
+  out["tree"] = sums.tree ? Json(gpu::to_string(*sums.tree)) : Json();
+  out["tree_sha256"] = sums.tree ? Json(gpu::digest(*sums.tree)) : Json();
+  out["other_orders"] = Json::array();
+  for (const Order& order : sums.orders) out["other_orders"].push_back(to_string(order));
+  const gpu::ArithmeticFindings& seen = sums.arithmetic;
+  out["products_seen"] = seen.product;
+  out["sums_seen"] = sums_text(seen);
+  out["fan_in"] = seen.fan_in > 0 ? Json(seen.fan_in) : Json();
+  out["fraction_bits"] = seen.fraction_bits ? Json(*seen.fraction_bits) : Json();
+  out["output_rounding"] = std::string(gpu::to_string(seen.output));
+  out["subnormal_factors"] = std::string(gpu::to_string(seen.subnormal_factors));
+  out["subnormal_sums"] = std::string(gpu::to_string(seen.subnormal_sums));
+  out["explained"] = sums.explained;
+  out["outputs_checked"] = sums.outputs_checked;
+  out["outputs_different"] = sums.outputs_different;
+  out["subnormals_as_replayed"] = sums.subnormals_as_replayed;
+  out["failing"] = failing_json(sums);
+  return out;
+}
+
+Json calls_json(const gpu::RevealCalls& calls) {
+  return Json{{"all", calls.all()},
+              {"classes", calls.classes},
+              {"tree", calls.tree},
+              {"arithmetic", calls.arithmetic},
+              {"check", calls.check},
+              {"probes", calls.probes}};
+}
+
+Json fingerprint_json(const RevealRequest& request) {
+  Json out = Json::object();
+  for (const auto& [name, value] : request.backend->fingerprint().entries) out[name] = value;
+  return out;
+}
+
+Json input_json(const RevealRequest& request) {
+  const gpu::ReductionShape& shape = request.shape;
+  Json out = Json::object();
+  out["backend"] = request.backend->name();
+  out["operation"] = shape.operation;
+  out["m"] = shape.rows;
+  out["n"] = shape.columns;
+  out["k"] = shape.terms;
+  out["batch"] = shape.batch;
+  out["dtype"] = format_text(shape.format);
+  out["misaligned"] = shape.misalignment;
+  out["threads"] = request.threads;
+  out["attributes"] = Json::object();
+  for (const auto& [key, value] : shape.attributes) out["attributes"][key] = value;
+  out["seed"] = request.options.seed;
+  out["sweep"] = request.sweep ? Json(request.sweep->text) : Json();
+  return out;
+}
+
+Table names_and_values() {
+  Table table;
+  table.show_headings = false;
+  table.columns = {{"name", "name", "", Align::left}, {"value", "value", "", Align::left}};
+  return table;
+}
+
+Table findings_table(const gpu::RevealedSums& sums, const gpu::Revelation& found) {
+  Table table = names_and_values();
+  const gpu::ArithmeticFindings& seen = sums.arithmetic;
+  const auto row = [&](std::string name, std::string value) {
+    if (!value.empty()) table.rows.push_back({Cell(std::move(name)), Cell(std::move(value))});
+  };
+  row("order", order_text(sums));
+  row("products", product_of(sums));
+  row("sums", sums_text(seen));
+  if (seen.fan_in > 0) row("terms of a fused node", fmt::to_string(seen.fan_in));
+  if (seen.fraction_bits) {
+    row("fraction bits of a fused node",
+        fmt::format("{}{}", *seen.fraction_bits, seen.truncates_down ? ", cut off downward" : ""));
+  }
+  if (seen.output != gpu::RoundingSeen::unknown) {
+    row("output", std::string(gpu::to_string(seen.output)));
+  }
+  row("subnormal factors", std::string(gpu::to_string(seen.subnormal_factors)));
+  row("subnormal sums", std::string(gpu::to_string(seen.subnormal_sums)));
+  row("replay", check_text(sums));
+  row("calls", fmt::format("{}: {} for the tree ({} probes), {} for classes, {} for arithmetic, {} "
+                           "for the check",
+                           found.calls.all(), found.calls.tree, found.calls.probes,
+                           found.calls.classes, found.calls.arithmetic, found.calls.check));
+  if (sums.tree) {
+    const std::string text = gpu::to_string(*sums.tree);
+    row("tree", text.size() <= shown_tree ? text : text.substr(0, shown_tree) + " …");
+    row("tree sha256", gpu::digest(*sums.tree));
+  }
+  return table;
+}
+
+Table classes_table(const gpu::Revelation& found) {
+  Table table;
+  table.title = "sums that are added otherwise";
+  table.columns = {{"rows", "rows", "", Align::left},
+                   {"columns", "columns", "", Align::left},
+                   {"order", "order", "", Align::left},
+                   {"product", "products", "", Align::left},
+                   {"replay", "replay", "", Align::left}};
+  for (const gpu::RevealedSums& sums : found.classes) {
+    table.rows.push_back({Cell(runs_text(sums.where.rows)), Cell(runs_text(sums.where.columns)),
+                          Cell(order_text(sums)), Cell(product_of(sums)), Cell(check_text(sums))});
+  }
+  return table;
+}
+
+Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
+  Table table;
+  table.title = "what else changes the bits";
+  table.columns = {{"what", "changed", "", Align::left}, {"bits", "bits", "", Align::left}};
+  for (const gpu::Dependence& one : dependences) {
+    table.rows.push_back(
+        {Cell(one.what), Cell(!one.possible        ? std::string("nothing to change")
+                              : one.different == 0 ? std::string("equal")
+                                                   : fmt::format("{} of {} differ", one.different,
+                                                                 one.compared))});
+  }
+  return table;
+}
+
+Table failing_table(const gpu::RevealedSums& sums) {
+  Table table;
+  table.title = fmt::format("smallest difference: row {}, column {}, all other terms 0",
+                            sums.failing->row, sums.failing->column);
+  table.columns = {{"term", "term", "", Align::right},
+                   {"left", "x", "", Align::left},
+                   {"right", "w", "", Align::left}};
+  const Json json = failing_json(sums);
+  for (const Json& term : json["terms"]) {
+    if (table.rows.size() == listed_terms) break;
+    table.rows.push_back({Cell(term["term"].dump()), Cell(term["left"].get<std::string>()),
+                          Cell(term["right"].get<std::string>())});
+  }
+  table.notes.push_back(fmt::format("seen {}, replayed {}", json["seen"].get<std::string>(),
+                                    json["replayed"].get<std::string>()));
+  return table;
+}
+
+std::string what_text(const RevealRequest& request) {
+  return fmt::format("{} of {}, M = {}, N = {}, K = {}, {}", request.shape.operation,
+                     request.backend->name(), request.shape.rows, request.shape.columns,
+                     request.shape.terms, format_text(request.shape.format));
+}
+
+}  // namespace
+
+std::string unexplained_text(const gpu::Revelation& found) {
+  for (const gpu::RevealedSums& sums : found.classes) {
+    if (sums.explained) continue;
+    return fmt::format(
+        "not explained: columns {} ({})", runs_text(sums.where.columns),
+        !sums.model ? "no order of the grammar; --most-calls probes them" : check_text(sums));
+  }
+  return {};
+}
+
+Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
+                     const std::vector<gpu::Dependence>& dependences) {
+  const gpu::RevealedSums& main = found.classes.front();
+  Report report;
+  report.schema = "kvsim.reveal/1";
+  report.command = "reveal";
+  report.headline =
+      main.explained
+          ? fmt::format("{}: {} gives every bit.", what_text(request), order_text(main))
+          : fmt::format("{}: not explained.", what_text(request));
+  report.tables = {findings_table(main, found)};
+  if (found.classes.size() > 1) report.tables.push_back(classes_table(found));
+  if (!dependences.empty()) report.tables.push_back(dependences_table(dependences));
+  for (const gpu::RevealedSums& sums : found.classes) {
+    if (sums.failing) report.tables.push_back(failing_table(sums));
+  }
+  report.input = input_json(request);
+  Json result = model_json(main);
+  result["explained"] = found.explained();
+  result["calls"] = calls_json(found.calls);
+  result["classes"] = Json::array();
+  for (const gpu::RevealedSums& sums : found.classes) result["classes"].push_back(class_json(sums));
+  result["dependences"] = Json::array();
+  for (const gpu::Dependence& one : dependences) {
+    result["dependences"].push_back(Json{{"what", one.what},
+                                         {"possible", one.possible},
+                                         {"compared", one.compared},
+                                         {"different", one.different}});
+  }
+  result["fingerprint"] = fingerprint_json(request);
+  report.result = std::move(result);
+  return report;
+}
+
+Report sweep_report(const RevealRequest& request, const std::vector<RevealedSizes>& classes) {
+  const std::string name = request.sweep->size == gpu::SweptSize::rows ? "m" : "n";
+  Report report;
+  report.schema = "kvsim.reveal/1";
+  report.command = "reveal";
+  report.headline = fmt::format("{}: {} class{} from {} = {} to {}.", what_text(request),
+                                classes.size(), classes.size() == 1 ? "" : "es", name,
+                                request.sweep->first, request.sweep->last);
+  Table table;
+  table.columns = {{"sizes", name, "", Align::left},
+                   {"order", "order", "", Align::left},
+                   {"product", "products", "", Align::left},
+                   {"replay", "replay", "", Align::left}};
+  Json rows = Json::array();
+  for (const RevealedSizes& one : classes) {
+    const gpu::RevealedSums& main = one.found.classes.front();
+    const std::string sizes = one.sizes.first == one.sizes.last
+                                  ? fmt::to_string(one.sizes.first)
+                                  : fmt::format("{}–{}", one.sizes.first, one.sizes.last);
+    table.rows.push_back(
+        {Cell(sizes), Cell(order_text(main)), Cell(product_of(main)), Cell(check_text(main))});
+    Json row = Json::object();
+    row["first"] = one.sizes.first;
+    row["last"] = one.sizes.last;
+    const Json model = model_json(main);
+    for (const auto& [key, value] : model.items()) row[key] = value;
+    row["explained"] = one.found.explained();
+    row["calls"] = calls_json(one.found.calls);
+    row["classes"] = Json::array();
+    for (const gpu::RevealedSums& sums : one.found.classes) row["classes"].push_back(class_json(sums));
+    rows.push_back(std::move(row));
+  }
+  report.tables.push_back(std::move(table));
+  report.input = input_json(request);
+  report.result = Json{{"sweep", name}, {"sizes", std::move(rows)},
+                       {"fingerprint", fingerprint_json(request)}};
+  return report;
+}
+
+}  // namespace kvsim

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <vector>
+
+#include "cli/output.h"
+#include "cli/reveal/request.h"
+#include "gpu/reveal/dependence.h"
+#include "gpu/reveal/reveal.h"
+
+namespace kvsim {
+
+/// What was found of one shape.
+[[nodiscard]] Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
+                                   const std::vector<gpu::Dependence>& dependences);
+
+/// Sizes that give the same bits, and what was found of the first of each.
+struct RevealedSizes {
+  gpu::SizeClass sizes;
+  gpu::Revelation found;
+};
+[[nodiscard]] Report sweep_report(const RevealRequest& request,
+                                  const std::vector<RevealedSizes>& classes);
+
+/// One line: why what was found does not explain what was seen; empty where it does.
+[[nodiscard]] std::string unexplained_text(const gpu::Revelation& found);
+
+}  // namespace kvsim

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "cli/reveal/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cli/format_option.h"
+#include "cli/printable.h"
+#include "gpu/setting.h"
+
+namespace kvsim {
+namespace {
+
+constexpr std::array options_of_reveal{
+    OptionSpec{"--backend", "NAME",
+               "what to look at: torch-cpu, openblas, blis, sim, sim:KERNEL, plugin:FILE (required)"},
+    OptionSpec{"--op", "NAME",
+               "the operator: linear, matmul, gemm, bmm, gemv, dot, sum or mean (default linear)"},
+    OptionSpec{"--m", "M", "rows of x (default 1)"},
+    OptionSpec{"--n", "N", "outputs; rows of the matrix of gemv, of sum and mean (default 1)"},
+    OptionSpec{"--k", "K", "terms of a sum (required)"},
+    OptionSpec{"--batch", "B", "matrices of bmm (default 1)"},
+    OptionSpec{"--dtype", "FORMAT", "format of the inputs (default fp32)"},
+    OptionSpec{"--setting", "NAME",
+               "environment of libtorch: installed (default) or pinned, the same on every AVX2 CPU"},
+    OptionSpec{"--threads", "N", "threads of the back end (default 1)"},
+    OptionSpec{"--misaligned", "BYTES", "weights begin that far off a multiple of 64 (default 0)"},
+    OptionSpec{"--attribute", "KEY=VALUE", "an attribute of the operator, such as order=pairwise",
+               true},
+    OptionSpec{"--outputs", "N", "results to compare with a replay, at least (default 10000)"},
+    OptionSpec{"--most-calls", "N",
+               "calls that a minor class of columns may take to be probed (default 4096)"},
+    OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
+    OptionSpec{"--sweep", "m=A..B", "group the sizes m (or n) from A to B by the bits they give"},
+    OptionSpec{"--svg", "FILE", "draw the tree of the largest class into FILE"},
+};
+
+Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
+
+Result<SweepRequest> parse_sweep(const std::string& text) {
+  const Error wrong = usage(fmt::format(
+      "--sweep {} is no range; accepted: m=A..B or n=A..B, as m=1..64", in_quotes(text)));
+  if (text.size() < 3 || (text[0] != 'm' && text[0] != 'n') || text[1] != '=') return wrong;
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return wrong;
+  constexpr std::int64_t largest = std::int64_t{1} << 20;
+  const auto first = parse_integer("--sweep", text.substr(2, dots - 2), 1, largest);
+  if (!first) return first.error();
+  const auto last = parse_integer("--sweep", text.substr(dots + 2), *first, largest);
+  if (!last) return last.error();
+  return SweepRequest{text, text[0] == 'm' ? gpu::SweptSize::rows : gpu::SweptSize::columns, *first,
+                      *last};
+}
+
+Result<bool> read_attributes(const ParsedOptions& options, gpu::ReductionShape& shape) {
+  for (const std::string& text : options.values("--attribute")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return usage(fmt::format("--attribute {}; accepted: KEY=VALUE", in_quotes(text)));
+    }
+    shape.attributes[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return true;
+}
+
+Result<bool> read_sizes(const ParsedOptions& options, RevealRequest& request) {
+  struct Size {
+    std::string_view name;
+    std::int64_t* value;
+    std::int64_t least;
+    std::int64_t most;
+  };
+  gpu::ReductionShape& shape = request.shape;
+  auto seed = static_cast<std::int64_t>(request.options.seed);
+  constexpr std::int64_t largest = std::int64_t{1} << 20;
+  for (const Size& size : std::initializer_list<Size>{
+           {"--m", &shape.rows, 1, largest},
+           {"--n", &shape.columns, 1, largest},
+           {"--k", &shape.terms, 1, largest},
+           {"--batch", &shape.batch, 1, largest},
+           {"--misaligned", &shape.misalignment, 0, 63},
+           {"--threads", &request.threads, 1, 1024},
+           {"--outputs", &request.options.least_outputs, 1, std::int64_t{1} << 30},
+           {"--most-calls", &request.options.most_calls, 1, std::int64_t{1} << 30},
+           {"--seed", &seed, 0, std::int64_t{1} << 62}}) {
+    const auto value = integer_option(options, size.name, *size.value, size.least, size.most);
+    if (!value) return value.error();
+    *size.value = *value;
+  }
+  request.options.seed = static_cast<std::uint64_t>(seed);
+  return true;
+}
+
+}  // namespace
+
+constinit const std::span<const OptionSpec> reveal_options = options_of_reveal;
+
+Result<RevealRequest> reveal_request(const ParsedOptions& options) {
+  if (!options.positionals().empty()) {
+    return usage(fmt::format("{} is no option; reveal takes nothing else",
+                             in_quotes(options.positionals().front())));
+  }
+  for (const std::string_view name : {"--backend", "--k"}) {
+    if (!options.has(name)) return usage(fmt::format("{} is missing; it has no default", name));
+  }
+  RevealRequest request;
+  request.shape.operation = options.value("--op").value_or("linear");
+  const auto format = format_named("--dtype", options.value("--dtype").value_or("fp32"));
+  if (!format) return format.error();
+  request.shape.format = (*format)->format;
+  if (const auto done = read_sizes(options, request); !done) return done.error();
+  if (const auto done = read_attributes(options, request.shape); !done) return done.error();
+  if (options.has("--sweep")) {
+    auto sweep = parse_sweep(*options.value("--sweep"));
+    if (!sweep) return sweep.error();
+    request.sweep = std::move(*sweep);
+  }
+  request.svg = options.value("--svg");
+  if (options.has("--setting")) {
+    const auto applied = gpu::apply_setting(*options.value("--setting"));
+    if (!applied) return applied.error();
+  }
+  auto backend = gpu::make_backend(*options.value("--backend"));
+  if (!backend) return backend.error();
+  request.backend = std::move(*backend);
+  const auto set = request.backend->set_threads(request.threads);
+  // A back end without threads has one.
+  if (!set && request.threads != 1) return set.error();
+  return request;
+}
+
+}  // namespace kvsim

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "gpu/backend.h"
+#include "gpu/reveal/dependence.h"
+#include "gpu/reveal/reduction.h"
+#include "gpu/reveal/reveal.h"
+#include "softfloat/result.h"
+
+namespace kvsim {
+
+/// `--sweep m=1..64`.
+struct SweepRequest {
+  std::string text;
+  gpu::SweptSize size = gpu::SweptSize::rows;
+  std::int64_t first = 1;
+  std::int64_t last = 1;
+};
+
+/// What `kvsim reveal` was asked for.
+struct RevealRequest {
+  std::unique_ptr<gpu::Backend> backend;
+  gpu::ReductionShape shape;
+  gpu::RevealOptions options;
+  std::int64_t threads = 1;
+  std::optional<SweepRequest> sweep;
+  std::optional<std::string> svg;  ///< file of the drawing
+};
+
+/// The options of the command.
+extern const std::span<const OptionSpec> reveal_options;
+
+/// Reads the options, applies the setting and makes the back end.
+[[nodiscard]] Result<RevealRequest> reveal_request(const ParsedOptions& options);
+
+}  // namespace kvsim
