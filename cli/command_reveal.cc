@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,32 @@
 namespace kvsim {
 namespace {
 
+constexpr std::array reveal_options{
+    OptionSpec{
+        "--backend", "NAME",
+        "what to look at: torch-cpu, openblas, blis, sim, sim:KERNEL, plugin:FILE (required)"},
+    OptionSpec{"--op", "NAME",
+               "the operator: linear, matmul, gemm, bmm, gemv, dot, sum or mean (default linear)"},
+    OptionSpec{"--m", "M", "rows of x (default 1)"},
+    OptionSpec{"--n", "N", "outputs; rows of the matrix of gemv, of sum and mean (default 1)"},
+    OptionSpec{"--k", "K", "terms of a sum (required)"},
+    OptionSpec{"--batch", "B", "matrices of bmm (default 1)"},
+    OptionSpec{"--dtype", "FORMAT", "format of the inputs (default fp32)"},
+    OptionSpec{
+        "--setting", "NAME",
+        "environment of libtorch: installed (default) or pinned, the same on every AVX2 CPU"},
+    OptionSpec{"--threads", "N", "threads of the back end (default 1)"},
+    OptionSpec{"--misaligned", "BYTES", "weights begin that far off a multiple of 64 (default 0)"},
+    OptionSpec{"--attribute", "KEY=VALUE", "an attribute of the operator, such as order=pairwise",
+               true},
+    OptionSpec{"--outputs", "N", "results to compare with a replay, at least (default 10000)"},
+    OptionSpec{"--most-calls", "N",
+               "calls that a minor class of columns may take to be probed (default 4096)"},
+    OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
+    OptionSpec{"--sweep", "m=A..B", "group the sizes m (or n) from A to B by the bits they give"},
+    OptionSpec{"--svg", "FILE", "draw the tree of the largest class into FILE"},
+};
+
 Result<gpu::Revelation> reveal_shape(RevealRequest& request, const gpu::ReductionShape& shape) {
   auto reduction = gpu::make_reduction(*request.backend, shape);
   if (!reduction) return reduction.error();
@@ -19,9 +46,9 @@ Result<gpu::Revelation> reveal_shape(RevealRequest& request, const gpu::Reductio
 }
 
 Result<Answer> run_sweep(RevealRequest& request) {
-  const auto sizes = gpu::sweep(*request.backend, request.shape, request.sweep->size,
-                                request.sweep->first, request.sweep->last, 64,
-                                request.options.seed);
+  const auto sizes =
+      gpu::sweep(*request.backend, request.shape, request.sweep->size, request.sweep->first,
+                 request.sweep->last, 64, request.options.seed);
   if (!sizes) return sizes.error();
   std::vector<RevealedSizes> classes;
   for (const gpu::SizeClass& one : *sizes) {

@@ -35,8 +35,7 @@ std::string runs_text(const std::vector<std::int64_t>& numbers) {
     while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
     if (runs++ == listed_columns) return text + ", …";
     if (!text.empty()) text += ", ";
-    text += end == i ? fmt::to_string(numbers[i])
-                     : fmt::format("{}–{}", numbers[i], numbers[end]);
+    text += end == i ? fmt::to_string(numbers[i]) : fmt::format("{}–{}", numbers[i], numbers[end]);
     i = end + 1;
   }
   return text;
@@ -50,8 +49,9 @@ std::string order_text(const gpu::RevealedSums& sums) {
 std::string product_of(const gpu::RevealedSums& sums) {
   if (!sums.model) return "-";
   if (sums.model->order && unit_of(*sums.model->order)) return "of the unit";
-  if (sums.arithmetic.product == "not visible") return "exact";
-  return sums.arithmetic.product;
+  if (sums.tree && sums.arithmetic.product == "not visible") return "exact";
+  // A lane of one term is rounded under fused products too: the order says which those are.
+  return sums.model->order ? std::string(to_string(sums.model->product)) : sums.arithmetic.product;
 }
 
 std::string check_text(const gpu::RevealedSums& sums) {
@@ -129,12 +129,9 @@ Json class_json(const gpu::RevealedSums& sums) {
 }
 
 Json calls_json(const gpu::RevealCalls& calls) {
-  return Json{{"all", calls.all()},
-              {"classes", calls.classes},
-              {"tree", calls.tree},
-              {"arithmetic", calls.arithmetic},
-              {"check", calls.check},
-              {"probes", calls.probes}};
+  return Json{{"all", calls.all()},   {"classes", calls.classes},
+              {"tree", calls.tree},   {"arithmetic", calls.arithmetic},
+              {"check", calls.check}, {"probes", calls.probes}};
 }
 
 Json fingerprint_json(const RevealRequest& request) {
@@ -176,6 +173,10 @@ Table findings_table(const gpu::RevealedSums& sums, const gpu::Revelation& found
     if (!value.empty()) table.rows.push_back({Cell(std::move(name)), Cell(std::move(value))});
   };
   row("order", order_text(sums));
+  // The same additions, but not every bit where numbers are subnormal.
+  if (sums.model && !sums.model->order && !sums.orders.empty()) {
+    row("same additions", to_string(sums.orders.front()));
+  }
   row("products", product_of(sums));
   row("sums", sums_text(seen));
   if (seen.fan_in > 0) row("terms of a fused node", fmt::to_string(seen.fan_in));
@@ -222,10 +223,10 @@ Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
   table.columns = {{"what", "changed", "", Align::left}, {"bits", "bits", "", Align::left}};
   for (const gpu::Dependence& one : dependences) {
     table.rows.push_back(
-        {Cell(one.what), Cell(!one.possible        ? std::string("nothing to change")
-                              : one.different == 0 ? std::string("equal")
-                                                   : fmt::format("{} of {} differ", one.different,
-                                                                 one.compared))});
+        {Cell(one.what),
+         Cell(!one.possible        ? std::string("nothing to change")
+              : one.different == 0 ? std::string("equal")
+                                   : fmt::format("{} of {} differ", one.different, one.compared))});
   }
   return table;
 }
@@ -273,9 +274,8 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
   report.schema = "kvsim.reveal/1";
   report.command = "reveal";
   report.headline =
-      main.explained
-          ? fmt::format("{}: {} gives every bit.", what_text(request), order_text(main))
-          : fmt::format("{}: not explained.", what_text(request));
+      main.explained ? fmt::format("{}: {} gives every bit.", what_text(request), order_text(main))
+                     : fmt::format("{}: not explained.", what_text(request));
   report.tables = {findings_table(main, found)};
   if (found.classes.size() > 1) report.tables.push_back(classes_table(found));
   if (!dependences.empty()) report.tables.push_back(dependences_table(dependences));
@@ -305,9 +305,9 @@ Report sweep_report(const RevealRequest& request, const std::vector<RevealedSize
   Report report;
   report.schema = "kvsim.reveal/1";
   report.command = "reveal";
-  report.headline = fmt::format("{}: {} class{} from {} = {} to {}.", what_text(request),
-                                classes.size(), classes.size() == 1 ? "" : "es", name,
-                                request.sweep->first, request.sweep->last);
+  report.headline =
+      fmt::format("{}: {} class{} from {} = {} to {}.", what_text(request), classes.size(),
+                  classes.size() == 1 ? "" : "es", name, request.sweep->first, request.sweep->last);
   Table table;
   table.columns = {{"sizes", name, "", Align::left},
                    {"order", "order", "", Align::left},
@@ -329,13 +329,14 @@ Report sweep_report(const RevealRequest& request, const std::vector<RevealedSize
     row["explained"] = one.found.explained();
     row["calls"] = calls_json(one.found.calls);
     row["classes"] = Json::array();
-    for (const gpu::RevealedSums& sums : one.found.classes) row["classes"].push_back(class_json(sums));
+    for (const gpu::RevealedSums& sums : one.found.classes)
+      row["classes"].push_back(class_json(sums));
     rows.push_back(std::move(row));
   }
   report.tables.push_back(std::move(table));
   report.input = input_json(request);
-  report.result = Json{{"sweep", name}, {"sizes", std::move(rows)},
-                       {"fingerprint", fingerprint_json(request)}};
+  report.result =
+      Json{{"sweep", name}, {"sizes", std::move(rows)}, {"fingerprint", fingerprint_json(request)}};
   return report;
 }
 

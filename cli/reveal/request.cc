@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "cli/format_option.h"
@@ -14,30 +13,6 @@
 
 namespace kvsim {
 namespace {
-
-constexpr std::array options_of_reveal{
-    OptionSpec{"--backend", "NAME",
-               "what to look at: torch-cpu, openblas, blis, sim, sim:KERNEL, plugin:FILE (required)"},
-    OptionSpec{"--op", "NAME",
-               "the operator: linear, matmul, gemm, bmm, gemv, dot, sum or mean (default linear)"},
-    OptionSpec{"--m", "M", "rows of x (default 1)"},
-    OptionSpec{"--n", "N", "outputs; rows of the matrix of gemv, of sum and mean (default 1)"},
-    OptionSpec{"--k", "K", "terms of a sum (required)"},
-    OptionSpec{"--batch", "B", "matrices of bmm (default 1)"},
-    OptionSpec{"--dtype", "FORMAT", "format of the inputs (default fp32)"},
-    OptionSpec{"--setting", "NAME",
-               "environment of libtorch: installed (default) or pinned, the same on every AVX2 CPU"},
-    OptionSpec{"--threads", "N", "threads of the back end (default 1)"},
-    OptionSpec{"--misaligned", "BYTES", "weights begin that far off a multiple of 64 (default 0)"},
-    OptionSpec{"--attribute", "KEY=VALUE", "an attribute of the operator, such as order=pairwise",
-               true},
-    OptionSpec{"--outputs", "N", "results to compare with a replay, at least (default 10000)"},
-    OptionSpec{"--most-calls", "N",
-               "calls that a minor class of columns may take to be probed (default 4096)"},
-    OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
-    OptionSpec{"--sweep", "m=A..B", "group the sizes m (or n) from A to B by the bits they give"},
-    OptionSpec{"--svg", "FILE", "draw the tree of the largest class into FILE"},
-};
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
@@ -96,8 +71,6 @@ Result<bool> read_sizes(const ParsedOptions& options, RevealRequest& request) {
 }
 
 }  // namespace
-
-constinit const std::span<const OptionSpec> reveal_options = options_of_reveal;
 
 Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   if (!options.positionals().empty()) {

@@ -34,9 +34,6 @@ struct RevealRequest {
   std::optional<std::string> svg;  ///< file of the drawing
 };
 
-/// The options of the command.
-extern const std::span<const OptionSpec> reveal_options;
-
 /// Reads the options, applies the setting and makes the back end.
 [[nodiscard]] Result<RevealRequest> reveal_request(const ParsedOptions& options);
 

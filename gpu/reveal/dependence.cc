@@ -176,7 +176,8 @@ Result<std::vector<SizeClass>> sweep(Backend& backend, ReductionShape shape, Swe
     for (std::int64_t value = first; value <= last; ++value) tried.push_back(value);
   } else {
     // Close together at the small end, where kernels change.
-    for (std::int64_t step = 0; first + step <= last; step = step < 16 ? step + 1 : step + step / 4) {
+    for (std::int64_t step = 0; first + step <= last;
+         step = step < 16 ? step + 1 : step + step / 4) {
       tried.push_back(first + step);
     }
     tried.push_back(last);

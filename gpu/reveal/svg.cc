@@ -37,7 +37,8 @@ class Drawing {
 
   std::string draw() {
     place();
-    const double width = margin * 2 + column * static_cast<double>(std::max<std::size_t>(leaves_, 1));
+    const double width =
+        margin * 2 + column * static_cast<double>(std::max<std::size_t>(leaves_, 1));
     const double height = margin * 2 + row * static_cast<double>(highest_ + 1);
     std::string text = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
@@ -124,7 +125,10 @@ class Drawing {
     }
     const bool many = node.children.size() > 2;
     return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", left, y(i),
-                       many ? 5 : 3, node.exact ? "#36c" : many ? "#c33" : "#333");
+                       many ? 5 : 3,
+                       node.exact ? "#36c"
+                       : many     ? "#c33"
+                                  : "#333");
   }
 
   const AdditionTree& tree_;
