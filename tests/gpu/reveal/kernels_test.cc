@@ -47,8 +47,10 @@ std::string tree_text(const Order& order, std::int64_t terms) {
     }
   }
   if (const auto unit = unit_of(order)) {
-    text += fmt::format(" {} L {} F {} {} {}", to_string(unit->operation), unit->fan_in,
-                        unit->fraction_bits, to_string(unit->conversion), unit->zero_exponent);
+    // The exponent of a zero term is not told apart: it matters where all terms of a block are
+    // tiny.
+    text += fmt::format(" {} L {} F {} {}", to_string(unit->operation), unit->fan_in,
+                        unit->fraction_bits, to_string(unit->conversion));
   }
   return text;
 }
