@@ -45,7 +45,8 @@ constexpr std::array eval_options{
     OptionSpec{
         "--order", "ORDER",
         "dot and sum: sequential (default), reverse, perm(3,0,2,1), pairwise, halving, exact, "
-        "lanes(W,U), blocks(B), split(S), mma(UNIT), numpy-pairwise, torch-cascade(W); nested "
+        "lanes(W,U), blocks(B), split(S), mma(UNIT), numpy-pairwise, torch-cascade(W), "
+        "torch-dot(W); nested "
         "outermost first: split(4)/lanes(16,2); options such as split(4,partials=bf16): "
         "docs/orders.md"},
     OptionSpec{"--tree", "", "dot and sum: print the tree of additions too, and its SHA-256"},

@@ -236,7 +236,10 @@ Result<bool> DispatchChoice::set_linear(std::string_view line, const SizeRange& 
       rule.order = owned->order;
       rule.edge_order = {};
       rule.edge_outputs = 0;
+      rule.second_edge_order = {};
       rule.leading_modulus = 0;
+      rule.exchanged = false;
+      rule.starts_from_bias = false;
       rule.evidence = softfloat::Evidence::assumed;
       owned->rules.push_back(rule);
     }

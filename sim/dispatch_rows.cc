@@ -25,6 +25,8 @@ constexpr auto b200_linear = KVSIM_LINEAR_CHOICES("b200");
 constexpr auto mi300_linear = KVSIM_LINEAR_CHOICES("mi300");
 #undef KVSIM_LINEAR_CHOICES
 constexpr auto cpu_linear = std::to_array<LinearChoice>({{{1, unlimited}, "torch-cpu-linear"}});
+constexpr auto avx2_linear =
+    std::to_array<LinearChoice>({{{1, unlimited}, "torch-cpu-avx2-linear"}});
 constexpr auto invariant_linear =
     std::to_array<LinearChoice>({{{1, unlimited}, "h100-batch-invariant"}});
 
@@ -110,6 +112,24 @@ constexpr Dispatch cpu() {
           .residual = "storage-residual",
           .source = "PyTorch 2.11.0 from PyPI, AMD Zen 4: revealed and replayed, 2026",
           .evidence = Evidence::measured};
+}
+
+/// The setting that is meant to give the same bits on every CPU with AVX2.
+constexpr Dispatch cpu_avx2() {
+  Dispatch row = cpu();
+  row.name = "cpu-avx2";
+  row.other_name = "torch-cpu-avx2";
+  row.description = "PyTorch 2.11 on a CPU held to AVX2, oneDNN disabled, one thread";
+  row.linear = avx2_linear;
+  row.attention_prefill = "torch-cpu-avx2";
+  row.attention_decode = "torch-cpu-avx2";
+  row.softmax = "torch-cpu-avx2-softmax";
+  row.log_softmax = "torch-cpu-avx2-log-softmax";
+  row.silu = "torch-cpu-avx2-silu";
+  row.source =
+      "PyTorch 2.11.0 from PyPI with MKL_CBWR=AVX2, ATEN_CPU_CAPABILITY=avx2 and oneDNN disabled, "
+      "AMD Zen 4: revealed and replayed, 2026-11 (docs/torch-cpu.md)";
+  return row;
 }
 
 constexpr Dispatch exact_sums() {
@@ -215,6 +235,7 @@ constexpr auto dispatch_rows = std::to_array<Dispatch>({
     also(gpu("b200", "NVIDIA B200", devices::b200, b200_linear, "b200-fa4"), "b200-fa4"),
     also(gpu("mi300", "AMD MI300X", devices::mi300, mi300_linear, "mi300-fa2"), "mi300-fa2"),
     cpu(),
+    cpu_avx2(),
     llama_cpp(),
     batch_invariant(),
     batch_invariant_fp32(),

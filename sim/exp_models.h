@@ -18,6 +18,7 @@ enum class ExpModel : std::uint8_t {
   torch_exp_u20,      ///< PyTorch on a CPU, Vectorized<float>::exp_u20: degree 5
   torch_fexp_u20,     ///< PyTorch on a CPU, Vectorized<float>::fexp_u20: a cubic
   sleef_u10,          ///< SLEEF expf, 1 ulp: PyTorch's softmax and silu on a CPU
+  libm_expf,          ///< glibc's expf where the CPU has fused multiply-adds, 0.502 ulp
   fa4_polynomial,     ///< FlashAttention-4's emulation of ex2: a cubic
   cuda_expf,          ///< expf of CUDA's math library: bounded
   ex2_approx,         ///< NVIDIA's ex2.approx.ftz.f32: bounded, unless a captured table is given

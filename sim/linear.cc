@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "sim/engine/matrix.h"
-#include "sim/engine/panel.h"
 #include "sim/exact_matrix.h"
 #include "softfloat/formats.h"
 
@@ -101,58 +100,31 @@ bool is_exact(const Order& order) {
   return order.items.size() == 1 && order.items[0].kind == OrderKind::exact;
 }
 
-/// x and w with zeros between the leading terms, so that these terms all fall into lane 0.
-class LeadingTerms {
- public:
-  LeadingTerms(const LinearProblem& problem, const LinearColumns& columns)
-      : problem_(problem),
-        lanes_(columns.order.items.empty() ? 1 : columns.order.items[0].size),
-        leading_(columns.leading_terms),
-        terms_(problem.terms + leading_ * (lanes_ - 1)) {
-    x_.assign(static_cast<std::size_t>(problem.rows * terms_), 0);
-    for (std::int64_t i = 0; i < problem.rows; ++i) {
-      for (std::int64_t k = 0; k < problem.terms; ++k) {
-        x_[static_cast<std::size_t>(i * terms_ + place(k))] = problem.x[i * problem.x_stride + k];
+/// The bias, and to it the sums of the blocks of an order blocks(B), one after the other.
+Result<bool> add_blocks_to_bias(MatrixProblem matrix, const float* bias, float* out,
+                                std::int64_t out_stride, const EngineOptions& options) {
+  const std::int64_t terms = matrix.terms;
+  const std::int64_t block = matrix.order.items.front().size;
+  matrix.order.items.erase(matrix.order.items.begin());
+  std::vector<float> sums(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  const float* const a = matrix.a;
+  const NumberPointer b = matrix.b;
+  for (std::int64_t first = 0; first < terms; first += block) {
+    matrix.terms = std::min(block, terms - first);
+    matrix.a = a + first;
+    matrix.b = b + first * (matrix.b_transposed ? 1 : matrix.b_stride);
+    const Result<bool> done = sum_matrix(matrix, sums.data(), matrix.columns, options);
+    if (!done) return done;
+    for (std::int64_t i = 0; i < matrix.rows; ++i) {
+      const float* const addends = first == 0 ? bias : out + i * out_stride;
+      for (std::int64_t j = 0; j < matrix.columns; ++j) {
+        out[i * out_stride + j] =
+            addends[j] + sums[static_cast<std::size_t>(i * matrix.columns + j)];
       }
     }
   }
-
-  /// Sums the outputs from `first` to `first` + `count` − 1 into out.
-  Result<bool> sum(MatrixProblem matrix, std::int64_t first, std::int64_t count, float* out,
-                   std::int64_t out_stride, const EngineOptions& options) {
-    w_.assign(static_cast<std::size_t>(terms_ * count), 0);
-    for (std::int64_t k = 0; k < problem_.terms; ++k) {
-      engine::copy_panel({.numbers = problem_.w,
-                          .stride = problem_.w_stride,
-                          .transposed = problem_.w_by_outputs,
-                          .first_row = k,
-                          .rows = 1,
-                          .first_column = first,
-                          .columns = count},
-                         w_.data() + place(k) * count, count, options.level);
-    }
-    matrix.terms = terms_;
-    matrix.columns = count;
-    matrix.a = x_.data();
-    matrix.a_stride = terms_;
-    matrix.b = w_.data();
-    matrix.b_stride = count;
-    matrix.b_transposed = false;
-    return sum_matrix(matrix, out + first, out_stride, options);
-  }
-
- private:
-  [[nodiscard]] std::int64_t place(std::int64_t k) const {
-    return k < leading_ ? k * lanes_ : k + leading_ * (lanes_ - 1);
-  }
-
-  const LinearProblem& problem_;
-  std::int64_t lanes_;
-  std::int64_t leading_;
-  std::int64_t terms_;
-  std::vector<float> x_;
-  std::vector<float> w_;
-};
+  return true;
+}
 
 Result<bool> sum_outputs(const LinearProblem& problem, const LinearPlan& plan,
                          const LinearColumns& columns, float* out, std::int64_t out_stride,
@@ -173,16 +145,39 @@ Result<bool> sum_outputs(const LinearProblem& problem, const LinearPlan& plan,
   if (is_exact(columns.order)) {
     return exact_matrix(matrix, out + columns.first, out_stride, options);
   }
-  if (columns.leading_terms == 0) {
-    return sum_matrix(matrix, out + columns.first, out_stride, options);
+  if (plan.rule->starts_from_bias && problem.bias != nullptr) {
+    return add_blocks_to_bias(matrix, problem.bias + columns.first, out + columns.first, out_stride,
+                              options);
   }
-  LeadingTerms leading(problem, columns);
-  constexpr std::int64_t panel = 256;  // outputs whose weights are copied at once
-  for (std::int64_t begin = 0; begin < columns.count; begin += panel) {
-    const Result<bool> done =
-        leading.sum(matrix, columns.first + begin, std::min(panel, columns.count - begin), out,
-                    out_stride, options);
-    if (!done) return done;
+  return sum_matrix(matrix, out + columns.first, out_stride, options);
+}
+
+/// A layer whose rows and outputs change places: one row, the weights of the one output, and as
+/// many outputs as there were rows.
+Result<bool> sum_exchanged(const LinearProblem& problem, const LinearPlan& plan, float* out,
+                           std::int64_t out_stride, const EngineOptions& options) {
+  std::vector<float> weights(static_cast<std::size_t>(problem.terms));
+  for (std::int64_t k = 0; k < problem.terms; ++k) {
+    weights[static_cast<std::size_t>(k)] =
+        problem.w[problem.w_by_outputs ? k : k * problem.w_stride];
+  }
+  std::vector<float> sums(static_cast<std::size_t>(problem.rows));
+  LinearProblem turned = problem;
+  turned.rows = 1;
+  turned.x = weights.data();
+  turned.x_stride = problem.terms;
+  turned.w = problem.x;
+  turned.w_stride = problem.x_stride;
+  turned.w_by_outputs = true;
+  for (LinearColumns columns : plan.columns) {
+    columns.count = std::min(columns.count, problem.rows - columns.first);
+    if (columns.count <= 0) continue;
+    const Result<bool> summed =
+        sum_outputs(turned, plan, columns, sums.data(), problem.rows, options);
+    if (!summed) return summed;
+  }
+  for (std::int64_t i = 0; i < problem.rows; ++i) {
+    out[i * out_stride] = sums[static_cast<std::size_t>(i)];
   }
   return true;
 }
@@ -205,9 +200,10 @@ Result<bool> finish_row(const LinearKernel& kernel, const LinearProblem& problem
     for (std::size_t j = 0; j < row.size(); ++j) row[j] = row[j] + problem.bias[j];
   };
   const auto round = [&] { return round_values(plan.output, row, row, level); };
-  if (problem.bias != nullptr && !kernel.bias_after_rounding) add_bias();
+  const bool is_added = problem.bias != nullptr && !plan.rule->starts_from_bias;
+  if (is_added && !kernel.bias_after_rounding) add_bias();
   Result<bool> rounded = round();
-  if (!rounded || problem.bias == nullptr || !kernel.bias_after_rounding) return rounded;
+  if (!rounded || !is_added || !kernel.bias_after_rounding) return rounded;
   add_bias();
   return round();
 }
@@ -255,21 +251,28 @@ Result<LinearPlan> plan_linear(const LinearKernel& kernel, const LinearShape& sh
   }
   plan.output = plan.rule->output == Format{} ? shape.storage : plan.rule->output;
   plan.splits = split_count(kernel, shape.rows, shape.outputs, shape.terms, shape.multiprocessors);
-  const std::int64_t edge =
-      plan.rule->edge_outputs == 0 ? 0 : shape.outputs % plan.rule->edge_outputs;
-  const std::int64_t modulus = plan.rule->leading_modulus;
+  const LinearRule& rule = *plan.rule;
+  const std::int64_t outputs = rule.exchanged ? shape.rows : shape.outputs;
+  const std::int64_t edge = rule.edge_outputs == 0 ? 0 : outputs % rule.edge_outputs;
+  const std::int64_t modulus = rule.leading_modulus;
   const auto add = [&](std::string_view text, std::int64_t first, std::int64_t count,
                        std::int64_t leading) -> Result<bool> {
     if (count == 0) return true;
     Result<Order> order = whole_order(kernel, text, shape.terms, plan.splits, plan.output);
     if (!order) return order.error();
-    plan.columns.push_back({first, count, std::move(*order), leading});
+    if (leading > 0) order->items.back().head = leading;
+    plan.columns.push_back({first, count, std::move(*order)});
     return true;
   };
   const std::int64_t leading = modulus == 0 ? 0 : (shape.terms - 1) % modulus + 1;
-  Result<bool> done = add(plan.rule->order, 0, shape.outputs - edge, leading);
-  if (done) {
-    done = add(plan.rule->edge_order, shape.outputs - edge, edge, std::min(modulus, shape.terms));
+  const std::int64_t edge_leading = std::min(modulus, shape.terms);
+  const bool splits_edge = edge > 1 && !rule.second_edge_order.empty();
+  const std::int64_t edge_first = outputs - edge;
+  Result<bool> done = add(rule.order, 0, edge_first, leading);
+  if (done) done = add(rule.edge_order, edge_first, splits_edge ? 1 : edge, edge_leading);
+  if (done && splits_edge) {
+    done = add(rule.second_edge_order, edge_first + 1, 1, edge_leading);
+    if (done) done = add(rule.edge_order, edge_first + 2, edge - 2, edge_leading);
   }
   if (!done) return done.error();
   return plan;
@@ -292,11 +295,16 @@ Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& probl
                            problem.storage, problem.multiprocessors});
   if (!plan) return plan.error();
   if (problem.output) plan->output = *problem.output;
-  for (LinearColumns columns : plan->columns) {
-    columns.count = std::min(columns.count, problem.outputs - columns.first);
-    if (columns.count <= 0) continue;
-    Result<bool> summed = sum_outputs(problem, *plan, columns, out, out_stride, options);
+  if (plan->rule->exchanged) {
+    Result<bool> summed = sum_exchanged(problem, *plan, out, out_stride, options);
     if (!summed) return summed;
+  } else {
+    for (LinearColumns columns : plan->columns) {
+      columns.count = std::min(columns.count, problem.outputs - columns.first);
+      if (columns.count <= 0) continue;
+      Result<bool> summed = sum_outputs(problem, *plan, columns, out, out_stride, options);
+      if (!summed) return summed;
+    }
   }
   for (std::int64_t i = 0; i < problem.rows; ++i) {
     const std::span<float> row(out + i * out_stride, static_cast<std::size_t>(problem.outputs));

@@ -45,9 +45,16 @@ struct LinearRule {
   /// The order of the last N mod `edge_outputs` outputs, where it differs.
   std::string_view edge_order;
   int edge_outputs = 0;
+  /// The order of the second of these, where it differs from the others'; may be empty.
+  std::string_view second_edge_order = {};
   /// Before the order begins, K mod this many terms (this many where that is 0, and always in the
   /// outputs of edge_order) go to lane 0, one after the other. 0: none.
   int leading_modulus = 0;
+  /// Rows and outputs change places: `order` and the edge orders are those of the rows.
+  bool exchanged = false;
+  /// A bias is not added to the sum: it is what the sums of the blocks of the order are added to,
+  /// one after the other.
+  bool starts_from_bias = false;
   softfloat::Evidence evidence = softfloat::Evidence::assumed;
   std::string_view note;  ///< what the evidence leaves open; may be empty
 };
@@ -108,12 +115,11 @@ struct LinearShape {
   std::int64_t multiprocessors = 1;
 };
 
-/// Neighbouring outputs that are summed in the same order.
+/// Neighbouring outputs, or rows where LinearRule::exchanged, that are summed in the same order.
 struct LinearColumns {
   std::int64_t first = 0;
   std::int64_t count = 0;
   Order order;
-  std::int64_t leading_terms = 0;  ///< terms that go to lane 0 before the order begins
 };
 
 /// What a kernel does with one shape.
@@ -121,7 +127,7 @@ struct LinearPlan {
   const LinearRule* rule = nullptr;
   std::int64_t splits = 1;
   softfloat::Format output;
-  std::vector<LinearColumns> columns;  ///< together all outputs, in increasing order
+  std::vector<LinearColumns> columns;  ///< together all outputs (or rows), in increasing order
 };
 
 /// Errors (usage): a size below 1 or above 2^40, a storage format that no rule of the kernel has.

@@ -4,6 +4,7 @@
 
 #include "sim/devices.h"
 #include "sim/linear.h"
+#include "sim/linear_rules_torch_cpu.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -16,17 +17,7 @@ using softfloat::e4m3;
 using softfloat::e4m3fnuz;
 using softfloat::Evidence;
 using softfloat::Format;
-
-/// A rule that holds for every size.
-constexpr LinearRule rule(const Format& storage, std::string_view order, Evidence evidence,
-                          std::string_view note = {}) {
-  LinearRule row;
-  row.storage = storage;
-  row.order = order;
-  row.evidence = evidence;
-  row.note = note;
-  return row;
-}
+using namespace linear_rules;  // NOLINT: the rows of this one table
 
 constexpr LinearRule to_output(LinearRule row, const Format& output) {
   row.output = output;
@@ -103,60 +94,6 @@ constexpr auto mi300_fp8_rules = std::to_array<LinearRule>({
     to_output(rule(e4m3fnuz, "mma(mi300.mfma.e4m3fnuz.f32)", Evidence::inferred), bfloat16),
 });
 
-/// Rules of PyTorch on a CPU, for ranges of sizes. The first one that fits holds.
-constexpr LinearRule few_rows(SizeRange rows, SizeRange outputs) {
-  LinearRule row =
-      rule(binary32, "lanes(4,1,join=halving,tail=scalar)", Evidence::measured,
-           "for K a multiple of 4 and N above 1: otherwise the addresses of rows count");
-  row.rows = rows;
-  row.outputs = outputs;
-  row.product = Product::rounded;
-  row.edge_order = "lanes(8,1,join=halving,tail=scalar)";
-  row.edge_outputs = 4;
-  return row;
-}
-constexpr LinearRule one_row() {
-  LinearRule row = few_rows({1, 1}, {});
-  row.leading_modulus = 4;
-  row.note =
-      "weights at a multiple of 16 bytes, as safetensors files have them; of two or three last "
-      "outputs beyond a multiple of 4 the second one is not modelled";
-  return row;
-}
-constexpr LinearRule half_blocks() {
-  LinearRule row = rule(binary32, "blocks(K/2)", Evidence::measured);
-  row.terms = {193, 383};
-  return row;
-}
-constexpr LinearRule small_product(const Format& storage) {
-  LinearRule row = rule(storage, "lanes(64,1,join=halving)", Evidence::measured,
-                        "4 accumulators of 16 lanes: (a0 + a2) + (a1 + a3), then halving");
-  row.multiply_adds = {1, 4096};
-  return row;
-}
-constexpr LinearRule bf16_blocks(SizeRange rows, SizeRange terms, std::string_view order) {
-  LinearRule row = rule(bfloat16, order, Evidence::measured);
-  row.rows = rows;
-  row.terms = terms;
-  return row;
-}
-constexpr LinearRule unknown_half(std::string_view order) {
-  return rule(binary16, order, Evidence::assumed,
-              "float16 was not tried: as float32, rounded once");
-}
-constexpr auto torch_rules = std::to_array<LinearRule>({
-    small_product(bfloat16),
-    bf16_blocks({1, 1}, {}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
-    bf16_blocks({}, {1, 1024}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
-    bf16_blocks({}, {}, "blocks(1024)/mma(x86.vdpbf16ps.bf16.f32)"),
-    one_row(),
-    few_rows({2, 3}, {}),
-    few_rows({}, {1, 11}),
-    half_blocks(),
-    rule(binary32, "blocks(192)", Evidence::measured),
-    unknown_half("blocks(192)"),
-});
-
 // ggml's dot products with AVX-512: 4 accumulators of 16 lanes, for bfloat16 without its own
 // instructions 2, joined by halves; then the register is.
 constexpr LinearRule bf16_dot() {
@@ -196,10 +133,6 @@ constexpr std::string_view persistent =
 constexpr std::string_view amd =
     "matrix products of AMD GPUs: a serial main loop over K tiles is assumed; hipBLASLt publishes "
     "no order";
-constexpr std::string_view torch =
-    "PyTorch 2.11.0 from PyPI (MKL 2024.0, oneDNN 3.10.2), one thread, AMD Zen 4: revealed by "
-    "probes and replayed bit for bit, 2026; at::linear on 1,512 shapes, 2026-11 (docs/linear.md)";
-
 constexpr std::string_view ggml =
     "ggml-org/llama.cpp, ggml/src/ggml-cpu/vec.cpp, ggml_vec_dot_f16, _bf16 and _f32 with AVX-512 "
     "(2026-08); llamafile's tiles for several rows are not modelled";
@@ -284,6 +217,17 @@ constexpr auto kernels = std::to_array<LinearKernel>({
     gemm("mi300-gemv", devices::mi300, wavefront_rules, amd),
     gemm("mi300-fp8", devices::mi300, mi300_fp8_rules, amd),
     with_evidence(gemm("torch-cpu-linear", devices::cpu, torch_rules, torch), Evidence::measured),
+    with_evidence(gemm("torch-cpu-flash-scores", devices::cpu, torch_flash_rules, torch),
+                  Evidence::inferred),
+    with_evidence(gemm("torch-cpu-avx2-linear", devices::cpu, torch_avx2_rules, torch_avx2),
+                  Evidence::measured),
+    with_evidence(gemm("torch-cpu-avx2-scores", devices::cpu, torch_avx2_score_rules, torch_avx2),
+                  Evidence::measured),
+    with_evidence(gemm("torch-cpu-avx2-values", devices::cpu, torch_avx2_value_rules, torch_avx2),
+                  Evidence::measured),
+    with_evidence(
+        gemm("torch-cpu-avx2-flash-scores", devices::cpu, torch_avx2_flash_rules, torch_avx2),
+        Evidence::measured),
     with_evidence(gemm("llama.cpp-cpu-linear", devices::cpu, llama_rules, ggml),
                   Evidence::inferred),
     with_evidence(gemm("control-linear", devices::any, plain_rules,

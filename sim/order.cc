@@ -85,7 +85,8 @@ void add_group_lengths(const OrderItem& item, std::int64_t n, std::set<std::int6
       return;
     }
     case OrderKind::lanes: {
-      const std::int64_t body = item.tail == LaneTail::masked ? n : n - n % item.size;
+      const std::int64_t rest = std::max<std::int64_t>(n - item.head, 0);
+      const std::int64_t body = rest - lane_tail_length(item, rest);
       const std::int64_t groups = item.size * item.accumulators;
       if (body >= groups) lengths.insert(body / groups);
       if (body % groups != 0) lengths.insert(body / groups + 1);
@@ -98,11 +99,24 @@ void add_group_lengths(const OrderItem& item, std::int64_t n, std::set<std::int6
     case OrderKind::matrix_unit:
     case OrderKind::numpy_pairwise:
     case OrderKind::torch_cascade:
+    case OrderKind::torch_dot:
       return;  // nothing inside
   }
 }
 
 }  // namespace
+
+std::string order_names::quoted(std::string_view text) {
+  std::string shown;
+  for (const char c : text.substr(0, 24)) {
+    if (c >= ' ' && c <= '~') {
+      shown += c;
+    } else {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return fmt::format("'{}{}'", shown, text.size() > 24 ? "..." : "");
+}
 
 std::string to_string(const OrderItem& item) {
   std::vector<std::string> arguments;
@@ -119,6 +133,8 @@ std::string to_string(const OrderItem& item) {
       if (item.tail != LaneTail::masked) {
         arguments.push_back(fmt::format("tail={}", order_names::name(item.tail)));
       }
+      if (item.multiple != 1) arguments.push_back(fmt::format("multiple={}", item.multiple));
+      if (item.head != 0) arguments.push_back(fmt::format("head={}", item.head));
       break;
     case OrderKind::blocks:
     case OrderKind::split:
@@ -135,7 +151,9 @@ std::string to_string(const OrderItem& item) {
       }
       break;
     case OrderKind::torch_cascade:
+    case OrderKind::torch_dot:
       arguments.push_back(fmt::to_string(item.size));
+      if (item.accumulators != 1) arguments.push_back(fmt::to_string(item.accumulators));
       break;
     case OrderKind::matrix_unit:
       arguments.push_back(item.unit);
@@ -206,6 +224,7 @@ bool takes_nothing_inside(OrderKind kind) {
     case OrderKind::matrix_unit:
     case OrderKind::numpy_pairwise:
     case OrderKind::torch_cascade:
+    case OrderKind::torch_dot:
       return true;
     case OrderKind::reverse:
     case OrderKind::permutation:
@@ -215,6 +234,15 @@ bool takes_nothing_inside(OrderKind kind) {
       break;
   }
   return false;
+}
+
+bool takes_nothing_inside(const OrderItem& item) {
+  return item.head > 0 || item.tail == LaneTail::first_lane || takes_nothing_inside(item.kind);
+}
+
+std::int64_t lane_tail_length(const OrderItem& item, std::int64_t n) {
+  if (item.tail == LaneTail::masked) return 0;
+  return n % (item.multiple == 1 ? item.size : item.multiple);
 }
 
 std::int64_t part_length(const OrderItem& item, std::int64_t n) {

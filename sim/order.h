@@ -31,7 +31,10 @@ enum class OrderKind : std::uint8_t {
   matrix_unit,     ///< `mma(UNIT)`: a chain of a matrix unit's instructions from +0, the last one
                    ///< filled up with zeros (unit_dot() of sim/units/dot.h); takes nothing inside
   numpy_pairwise,  ///< `numpy-pairwise`: NumPy's sum of contiguous numbers; takes nothing inside
-  torch_cascade,   ///< `torch-cascade(W)`: PyTorch's sum on a CPU with W lanes; nothing inside
+  torch_cascade,   ///< `torch-cascade(W)`: PyTorch's sum on a CPU with W lanes;
+                  ///< `torch-cascade(W,2)`: that of 16-bit numbers; nothing inside
+  torch_dot,  ///< `torch-dot(W)`: PyTorch's dot product of 16-bit numbers on a CPU with W lanes;
+              ///< nothing inside
 };
 
 /// How `lanes` joins its lanes after the accumulators of each lane were joined 0 … U−1.
@@ -52,29 +55,39 @@ enum class MergeOrder : std::uint8_t {
   butterfly,   ///< as LaneJoin::butterfly, with W the parts of `split`, the blocks of `blocks`
 };
 
-/// What `lanes` does with the last n mod W elements.
+/// What `lanes` does with the last n mod W elements, or n mod `multiple`.
 enum class LaneTail : std::uint8_t {
   masked,        ///< they go to their lanes as usual; the other lanes of that row are left alone
   scalar,        ///< they are added one by one, in sequence, to the joined lanes
   scalar_first,  ///< they are summed in sequence and the joined lanes are added to that sum
+  first_lane,    ///< they are added to accumulator 0 of lane 0 before the join; nothing inside
 };
 
 /// One item of an order. Fields that the kind does not use keep their defaults.
 struct OrderItem {
   OrderKind kind = OrderKind::sequential;
-  std::int64_t size = 0;  ///< lanes, torch-cascade: W; blocks: B; split: S; 1 … max_order_size
-  std::int64_t accumulators = 1;  ///< lanes: U; 1 … max_order_size
+  std::int64_t size =
+      0;  ///< lanes, torch-cascade, torch-dot: W; blocks: B; split: S; 1 … max_order_size
+  /// lanes: U; 1 … max_order_size. torch-cascade: terms that one number of a vector is the sum of;
+  /// 1 or 2.
+  std::int64_t accumulators = 1;
   LaneJoin join = LaneJoin::pairwise;
   LaneTail tail = LaneTail::masked;
+  /// lanes: the first terms, which go to lane 0 one after the other before element 0 does; then the
+  /// item takes nothing inside. 0 … max_order_size.
+  std::int64_t head = 0;
   /// `init=zero`: the accumulators of this item start from +0 instead of their first term:
   /// the running sum of sequential, reverse, perm, blocks and split, every accumulator of lanes
   /// (and its scalar tail where the tail starts a sum). Where an item stands inside reverse, perm
   /// or lanes, its result is added to the +0. pairwise, halving and numpy-pairwise add their result
   /// to +0, and so do blocks and split where they merge in a tree; exact counts +0 as one more
-  /// term, without a rounding of its own. mma and torch-cascade start from +0 as they are.
+  /// term, without a rounding of its own. mma, torch-cascade and torch-dot start from +0 as they
+  /// are.
   bool init_zero = false;
   std::vector<std::int64_t> permutation = {};  ///< perm: the numbers 0 … length − 1, each once
-  /// split: the length of a part is rounded up to a multiple of this; 1 … max_order_size.
+  /// split: the length of a part is rounded up to a multiple of this; 1 … max_order_size. lanes
+  /// with another tail than masked: it begins after the largest multiple of this many elements; 1:
+  /// of W.
   std::int64_t multiple = 1;
   MergeOrder merge = MergeOrder::sequential;  ///< blocks, split
   /// blocks, split: each part's sum is rounded to the accumulator and then to this format.
@@ -104,12 +117,14 @@ inline constexpr std::size_t max_order_text = std::size_t{1} << 16;    ///< byte
 
 /// Parses an order: items separated by `/`, outermost first. Items: `sequential`, `reverse`,
 /// `perm(3,0,2,1)`, `exact`, `pairwise`, `halving`,
-/// `lanes(W[,U][,join=pairwise|halving|sequential|butterfly][,tail=masked|scalar|scalar-first])`,
+/// `lanes(W[,U][,join=pairwise|halving|sequential|butterfly]
+/// [,tail=masked|scalar|scalar-first|first-lane][,multiple=N][,head=N])`,
 /// `blocks(B[,MERGING])`, `split(S[,multiple=N][,MERGING])` with MERGING any of
 /// `merge=sequential|reverse|pairwise|halving|butterfly`, `partials=FORMAT`, `running=FORMAT`;
-/// `mma(UNIT)`, `numpy-pairwise`, `torch-cascade(W)`; every item but mma and torch-cascade takes
-/// `init=zero`. Blanks between words are ignored; numbers are decimal. An error names the position
-/// (1 is the first character), what stands there and what is accepted.
+/// `mma(UNIT)`, `numpy-pairwise`, `torch-cascade(W[,2])`, `torch-dot(W)`; every item but mma,
+/// torch-cascade and torch-dot takes `init=zero`. Blanks between words are ignored; numbers are
+/// decimal. An error names the position (1 is the first character), what stands there and what is
+/// accepted.
 Result<Order> parse_order(std::string_view text);
 
 /// The canonical text: parse_order(to_string(order)) gives the order back. Defaults are left out,
@@ -137,6 +152,11 @@ bool rounds_to_accumulator_only(const Order& order);
 
 /// Whether items of this kind take no item inside.
 bool takes_nothing_inside(OrderKind kind);
+/// Whether this one does not.
+bool takes_nothing_inside(const OrderItem& item);
+
+/// lanes: elements of n that do not go to lanes, behind the head.
+std::int64_t lane_tail_length(const OrderItem& item, std::int64_t n);
 
 /// Terms of one part that `blocks` or `split` makes of a range of n ≥ 1 terms; the last part may
 /// have fewer.

@@ -14,12 +14,13 @@
 namespace kvsim::order_names {
 
 /// Names of OrderKind, LaneJoin, LaneTail and MergeOrder, indexed by their values.
-inline constexpr std::array<std::string_view, 12> kinds = {
-    "sequential", "reverse", "perm",  "exact", "pairwise",       "halving",
-    "lanes",      "blocks",  "split", "mma",   "numpy-pairwise", "torch-cascade"};
+inline constexpr std::array<std::string_view, 13> kinds = {
+    "sequential", "reverse", "perm", "exact",          "pairwise",      "halving",  "lanes",
+    "blocks",     "split",   "mma",  "numpy-pairwise", "torch-cascade", "torch-dot"};
 inline constexpr std::array<std::string_view, 4> joins = {"pairwise", "halving", "sequential",
                                                           "butterfly"};
-inline constexpr std::array<std::string_view, 3> tails = {"masked", "scalar", "scalar-first"};
+inline constexpr std::array<std::string_view, 4> tails = {"masked", "scalar", "scalar-first",
+                                                          "first-lane"};
 inline constexpr std::array<std::string_view, 5> merges = {"sequential", "reverse", "pairwise",
                                                            "halving", "butterfly"};
 

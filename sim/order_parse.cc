@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> init_names = {"zero"};
 constexpr std::array<std::string_view, 1> plain_keys = {"init"};
-constexpr std::array<std::string_view, 3> lane_keys = {"join", "tail", "init"};
+constexpr std::array<std::string_view, 5> lane_keys = {"join", "tail", "multiple", "head", "init"};
 constexpr std::array<std::string_view, 4> block_keys = {"merge", "partials", "running", "init"};
 constexpr std::array<std::string_view, 5> split_keys = {"multiple", "merge", "partials", "running",
                                                         "init"};
@@ -40,6 +40,7 @@ std::span<const std::string_view> keys_of(OrderKind kind) {
       return split_keys;
     case OrderKind::matrix_unit:
     case OrderKind::torch_cascade:
+    case OrderKind::torch_dot:
       return {};
     default:
       break;
@@ -55,6 +56,7 @@ std::size_t minimum_numbers(OrderKind kind) {
     case OrderKind::blocks:
     case OrderKind::split:
     case OrderKind::torch_cascade:
+    case OrderKind::torch_dot:
       return 1;
     default:
       break;
@@ -63,7 +65,7 @@ std::size_t minimum_numbers(OrderKind kind) {
 }
 std::size_t maximum_numbers(OrderKind kind) {
   if (kind == OrderKind::permutation) return max_permutation_length + 1;  // one more for its error
-  if (kind == OrderKind::lanes) return 2;
+  if (kind == OrderKind::lanes || kind == OrderKind::torch_cascade) return 2;
   return minimum_numbers(kind);
 }
 
@@ -78,6 +80,7 @@ std::string first_argument(OrderKind kind) {
       return "the numbers 0 to n-1 in any order, as in perm(3,0,2,1)";
     case OrderKind::lanes:
     case OrderKind::torch_cascade:
+    case OrderKind::torch_dot:
       return one_to_max("the number of lanes");
     case OrderKind::blocks:
       return one_to_max("the terms of a block");
@@ -107,14 +110,18 @@ class Parser {
       if (!parse_item(item)) return scan_.error();
       order.items.push_back(std::move(item));
       scan_.skip_blanks();
-      if (scan_.at('/') && takes_nothing_inside(order.items.back().kind)) {
-        scan_.fail(fmt::format("the end, because {} takes nothing inside",
-                               order_names::name(order.items.back().kind)));
+      if (scan_.at('/') && takes_nothing_inside(order.items.back())) {
+        const OrderItem& last = order.items.back();
+        scan_.fail(fmt::format("the end, because {}{} takes nothing inside",
+                               order_names::name(last.kind),
+                               last.head > 0                       ? " with a head"
+                               : last.tail == LaneTail::first_lane ? " with tail=first-lane"
+                                                                   : ""));
         return scan_.error();
       }
     } while (scan_.take('/'));
     if (!scan_.at_end()) {
-      const bool ends = takes_nothing_inside(order.items.back().kind);
+      const bool ends = takes_nothing_inside(order.items.back());
       const std::string_view open = closed_ ? "" : ends ? "'(' or " : "'(', ";
       scan_.fail(fmt::format("{}{}the end", open, ends ? "" : "'/' or "));
       return scan_.error();
@@ -168,20 +175,28 @@ class Parser {
       return scan_.take(')');
     }
     const bool has_keys = !keys_of(item.kind).empty();
+    const bool has_list = has_keys || maximum_numbers(item.kind) > 1;
     do {
       scan_.skip_blanks();
       if (!named && scan_.at_digit() && numbers_ < maximum_numbers(item.kind)) {
         if (!parse_positional(item)) return false;
       } else if (numbers_ < minimum_numbers(item.kind)) {
         return scan_.fail(first_argument(item.kind));
+      } else if (!has_keys) {
+        return scan_.fail("')'");
       } else {
         named = true;
         if (!parse_named(item)) return false;
       }
       scan_.skip_blanks();
-    } while (has_keys && scan_.take(','));
+    } while (has_list && scan_.take(','));
+    if (scan_.at(')') && item.kind == OrderKind::lanes && item.multiple != 1 &&
+        item.tail == LaneTail::masked) {
+      return scan_.fail(
+          "',tail=scalar', ',tail=scalar-first' or ',tail=first-lane' beside multiple");
+    }
     if (scan_.take(')')) return item.kind != OrderKind::permutation || check_permutation(item);
-    return scan_.fail(has_keys ? "',' or ')'" : "')'");
+    return scan_.fail(has_list ? "',' or ')'" : "')'");
   }
 
   /// A number from 1 to max_order_size.
@@ -200,10 +215,23 @@ class Parser {
       if (!parse_entry(item)) return false;
     } else if (numbers_ == 0) {
       if (!parse_size(first_argument(item.kind), item.size)) return false;
+    } else if (item.kind == OrderKind::torch_cascade) {
+      if (!parse_pairing(item)) return false;
     } else if (!parse_size(one_to_max("the number of accumulators"), item.accumulators)) {
       return false;
     }
     ++numbers_;
+    return true;
+  }
+
+  /// The second number of torch-cascade.
+  bool parse_pairing(OrderItem& item) {
+    const std::size_t start = scan_.position();
+    const std::optional<std::int64_t> number = scan_.take_number();
+    if (!number || (*number != 1 && *number != 2)) {
+      return scan_.fail_at(start, "1, or 2 for 16-bit numbers, which are added in pairs");
+    }
+    item.accumulators = *number;
     return true;
   }
 
@@ -250,7 +278,12 @@ class Parser {
       if (!scan_.take_name(order_names::merges, choice)) return false;
       item.merge = static_cast<MergeOrder>(choice);
     } else if (key == "multiple") {
-      return parse_size(one_to_max("the terms that a part is a multiple of"), item.multiple);
+      return parse_size(
+          one_to_max(item.kind == OrderKind::lanes ? "the elements whose multiples go to lanes"
+                                                   : "the terms that a part is a multiple of"),
+          item.multiple);
+    } else if (key == "head") {
+      return parse_size(one_to_max("the first terms, for lane 0"), item.head);
     } else if (key == "partials") {
       return parse_format(item.partials);
     } else if (key == "running") {
@@ -300,18 +333,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::string order_names::quoted(std::string_view text) {
-  std::string shown;
-  for (const char c : text.substr(0, 24)) {
-    if (c >= ' ' && c <= '~') {
-      shown += c;
-    } else {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return fmt::format("'{}{}'", shown, text.size() > 24 ? "..." : "");
-}
 
 Result<Order> parse_order(std::string_view text) {
   if (text.size() > max_order_text) {

@@ -73,7 +73,9 @@ class OrderWalk {
       case OrderKind::matrix_unit:
         return ops_.unit(range, item);
       case OrderKind::torch_cascade:
-        return order_walk::TorchCascade<Ops>(ops_, item.size).sum(range);
+        return order_walk::TorchCascade<Ops>(ops_, item.size, item.accumulators == 2).sum(range);
+      case OrderKind::torch_dot:
+        return order_walk::TorchDot<Ops>(ops_, item.size).sum(range);
       case OrderKind::sequential:
         break;
     }
@@ -87,6 +89,8 @@ class OrderWalk {
     OrderWalk& walk;
     std::size_t depth;
     const OrderRange& body;
+    OrderRange head = {};  ///< terms before those of lane 0
+    OrderRange tail = {};  ///< and behind them
 
     /// Terms of accumulator u of lane w; count is 0 where there are none.
     OrderRange accumulator(std::int64_t w, std::int64_t u) const {
@@ -98,7 +102,12 @@ class OrderWalk {
     }
     Value value(std::int64_t w) const {
       const OrderItem& item = walk.items_[depth];
-      Value sum = walk.inside(depth, accumulator(w, 0));
+      Value sum = w == 0 && head.count > 0
+                      ? order_walk::add_terms(
+                            walk.ops_, order_walk::sequential(walk.ops_, head, item.init_zero),
+                            accumulator(w, 0))
+                      : walk.inside(depth, accumulator(w, 0));
+      if (w == 0) sum = order_walk::add_terms(walk.ops_, sum, tail);
       for (std::int64_t u = 1; u < item.accumulators; ++u) {
         const OrderRange range = accumulator(w, u);
         if (range.count == 0) break;
@@ -205,14 +214,17 @@ class OrderWalk {
 
   Value lanes(std::size_t depth, const OrderRange& range) {
     const OrderItem& item = items_[depth];
-    const std::int64_t rest = item.tail == LaneTail::masked ? 0 : range.count % item.size;
-    const OrderRange body = range.part(0, range.count - rest);
-    const OrderRange tail = range.part(body.count, rest);
-    if (body.count == 0) return order_walk::sequential(ops_, tail, item.init_zero);
-    const Lanes parts{*this, depth, body};
+    const std::int64_t before = item.head < range.count ? item.head : range.count;
+    const std::int64_t rest = lane_tail_length(item, range.count - before);
+    const OrderRange head = range.part(0, before);
+    const OrderRange body = range.part(before, range.count - before - rest);
+    const OrderRange tail = range.part(before + body.count, rest);
+    if (body.count == 0) return order_walk::sequential(ops_, range, item.init_zero);
+    const bool joins_tail = item.tail == LaneTail::first_lane;
+    const Lanes parts{*this, depth, body, head, joins_tail ? tail : OrderRange{}};
     const std::int64_t used = item.size < body.count ? item.size : body.count;
     const Value joined = order_walk::join_parts(item.join, parts, used, item.size);
-    if (rest == 0) return joined;
+    if (rest == 0 || joins_tail) return joined;
     if (item.tail == LaneTail::scalar) return order_walk::add_terms(ops_, joined, tail);
     return ops_.add(order_walk::sequential(ops_, tail, item.init_zero), joined);
   }

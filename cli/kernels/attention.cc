@@ -190,6 +190,14 @@ void add_tiles(const TileRule& rule, KernelParameters& out) {
 }
 
 void add_eager(const EagerRule& rule, KernelParameters& out) {
+  if (!rule.scores_kernel.empty()) {
+    out.emplace_back("q·k", fmt::format("linear kernel {}", rule.scores_kernel));
+    out.emplace_back("P·V", fmt::format("linear kernel {}", rule.values_kernel));
+    out.emplace_back("softmax", fmt::format("softmax kernel {}", rule.softmax_kernel));
+    out.emplace_back("scale", "on the scores");
+    out.emplace_back("scores", "rounded to storage");
+    return;
+  }
   out.emplace_back("scale", rule.scale_on_both ? "√scale on q and on k" : "on the scores");
   out.emplace_back("scores", "rounded to storage");
   out.emplace_back("softmax",
@@ -198,6 +206,14 @@ void add_eager(const EagerRule& rule, KernelParameters& out) {
   out.emplace_back("row sum", std::string(rule.row_sum));
   out.emplace_back("exp",
                    rule.exp == SoftmaxExp::gpu ? "of the GPU, bounded" : "correctly rounded");
+}
+
+void add_torch_cpu(const TorchCpuRule& rule, KernelParameters& out) {
+  out.emplace_back("q·k",
+                   fmt::format("linear kernel {}, for each block of 512 keys", rule.scores_kernel));
+  out.emplace_back("row sum", fmt::format("{} lanes", rule.lanes));
+  out.emplace_back("exp of the tail", std::string(to_string(rule.tail_exp)));
+  out.emplace_back("exp of the rescale factor", std::string(to_string(rule.rescale_exp)));
 }
 
 void add_paged(const PagedRule& rule, KernelParameters& out) {
@@ -225,7 +241,10 @@ std::vector<KernelEntry> attention_entries() {
     if (row.multiprocessors > 0) {
       parameters.emplace_back("multiprocessors", fmt::format("{}", row.multiprocessors));
     }
+    const bool by_kernels =
+        row.torch_cpu != nullptr || (row.eager != nullptr && !row.eager->scores_kernel.empty());
     for (const StorageSums& sums : row.storages) {
+      if (by_kernels) break;
       const std::string_view name = softfloat::format_name(sums.storage);
       parameters.emplace_back(fmt::format("{}: q·k", name),
                               with_product(sums.scores, sums.product));
@@ -235,6 +254,7 @@ std::vector<KernelEntry> attention_entries() {
     if (row.eager != nullptr) add_eager(*row.eager, parameters);
     if (row.tiles != nullptr) add_tiles(*row.tiles, parameters);
     if (row.paged != nullptr) add_paged(*row.paged, parameters);
+    if (row.torch_cpu != nullptr) add_torch_cpu(*row.torch_cpu, parameters);
     entries.push_back({std::string(row.name),
                        {},
                        row.device,

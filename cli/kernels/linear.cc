@@ -41,9 +41,17 @@ std::string rule_text(const LinearRule& rule) {
   if (rule.edge_outputs > 0) {
     text += fmt::format(", the last N mod {} outputs {}", rule.edge_outputs, rule.edge_order);
   }
-  if (rule.leading_modulus > 0) {
-    text += fmt::format(", the first terms (K mod {0}, or {0}) to lane 0", rule.leading_modulus);
+  if (!rule.second_edge_order.empty()) {
+    text += fmt::format(", the second of them {}", rule.second_edge_order);
   }
+  if (rule.leading_modulus > 0) {
+    text +=
+        rule.leading_modulus == 1
+            ? ", the first term to lane 0"
+            : fmt::format(", the first terms (K mod {0}, or {0}) to lane 0", rule.leading_modulus);
+  }
+  if (rule.exchanged) text += ", rows and outputs exchanged";
+  if (rule.starts_from_bias) text += ", added to the bias block by block";
   text += fmt::format(" ({})", softfloat::to_string(rule.evidence));
   if (!rule.note.empty()) text += fmt::format(": {}", rule.note);
   return text;

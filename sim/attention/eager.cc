@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,6 +13,8 @@
 #include "sim/attention/product_sum.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
+#include "sim/linear.h"
+#include "sim/operators/softmax.h"
 #include "sim/tasks.h"
 
 namespace kvsim::attention {
@@ -20,14 +24,27 @@ using softfloat::Format;
 
 constexpr float no_score = -std::numeric_limits<float>::infinity();
 
+/// What a rule names of other tables instead of orders.
+struct NamedKernels {
+  const LinearKernel* scores = nullptr;
+  const LinearKernel* values = nullptr;
+  const SoftmaxKernel* softmax = nullptr;
+};
+
+/// How the sums of a rule come about: by orders, or by kernels of other tables.
+struct EagerSums {
+  ProductSum scores;
+  ProductSum values;
+  Order row;
+  NamedKernels kernels;
+};
+
 class Eager {
  public:
-  Eager(const Run& run, ProductSum scores, ProductSum values, Order row_sum)
+  Eager(const Run& run, EagerSums sums)
       : run_(run),
         rule_(*run.kernel.eager),
-        scores_(std::move(scores)),
-        values_(std::move(values)),
-        row_sum_(std::move(row_sum)),
+        sums_(std::move(sums)),
         exp_(gpu_exp_base_e(run, run.kernel.eager->exp == SoftmaxExp::gpu)) {}
 
   Result<bool> run_tile(const QueryTile& tile, std::span<float> out) const {
@@ -49,29 +66,31 @@ class Eager {
       k = k_scaled.data();
     }
     std::vector<float> p(index(rows * shape.kv_len));
-    Result<bool> done = scores_.multiply({.rows = rows,
-                                          .terms = shape.head_dim,
-                                          .columns = shape.kv_len,
-                                          .a = q.data(),
-                                          .a_stride = shape.head_dim,
-                                          .b = k,
-                                          .b_stride = shape.head_dim,
-                                          .b_transposed = true},
-                                         p.data(), shape.kv_len, run_.engine_of_one());
+    Result<bool> done = multiply(sums_.scores, sums_.kernels.scores,
+                                 {.rows = rows,
+                                  .terms = shape.head_dim,
+                                  .columns = shape.kv_len,
+                                  .a = q.data(),
+                                  .a_stride = shape.head_dim,
+                                  .b = k,
+                                  .b_stride = shape.head_dim,
+                                  .b_transposed = true},
+                                 p);
     if (!done) return done;
     to_storage(p);
     finish_scores(tile, p);
     done = softmax(rows, p);
     if (!done) return done;
     std::vector<float> o(index(rows * shape.head_dim));
-    done = values_.multiply({.rows = rows,
-                             .terms = shape.kv_len,
-                             .columns = shape.head_dim,
-                             .a = p.data(),
-                             .a_stride = shape.kv_len,
-                             .b = run_.values(tile.kv_head),
-                             .b_stride = shape.head_dim},
-                            o.data(), shape.head_dim, run_.engine_of_one());
+    done = multiply(sums_.values, sums_.kernels.values,
+                    {.rows = rows,
+                     .terms = shape.kv_len,
+                     .columns = shape.head_dim,
+                     .a = p.data(),
+                     .a_stride = shape.kv_len,
+                     .b = run_.values(tile.kv_head),
+                     .b_stride = shape.head_dim},
+                    o);
     if (!done) return done;
     to_storage(o);
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -85,6 +104,26 @@ class Eager {
   void to_storage(std::span<float> values) const {
     static_cast<void>(
         round_values(run_.problem.storage, values, values, run_.options.engine.level));
+  }
+
+  /// A product in the order of the rule, or by a kernel that is chosen for all queries of a head.
+  Result<bool> multiply(const ProductSum& sum, const LinearKernel* kernel, const Factors& factors,
+                        std::span<float> out) const {
+    if (kernel == nullptr) {
+      return sum.multiply(factors, out.data(), factors.columns, run_.engine_of_one());
+    }
+    return apply_linear(*kernel,
+                        {.rows = factors.rows,
+                         .outputs = factors.columns,
+                         .terms = factors.terms,
+                         .storage = run_.problem.storage,
+                         .launch_rows = run_.shape().query_len,
+                         .x = factors.a,
+                         .x_stride = factors.a_stride,
+                         .w = factors.b,
+                         .w_stride = factors.b_stride,
+                         .w_by_outputs = factors.b_transposed},
+                        out.data(), factors.columns, run_.engine_of_one());
   }
 
   void multiply_all(std::span<float> values, float factor) const {
@@ -115,6 +154,12 @@ class Eager {
   /// Scores become probabilities, rounded to storage.
   Result<bool> softmax(std::int64_t rows, std::span<float> scores) const {
     const std::int64_t keys = run_.shape().kv_len;
+    if (sums_.kernels.softmax != nullptr) {
+      return apply_softmax(
+          *sums_.kernels.softmax,
+          {.storage = run_.problem.storage, .rows = rows, .columns = keys, .x = scores.data()},
+          scores.data(), run_.engine_of_one());
+    }
     const auto step = [&](std::span<float> values) {
       if (rule_.softmax_in_storage) to_storage(values);
     };
@@ -129,7 +174,7 @@ class Eager {
     const Format& sums = rule_.softmax_in_storage ? run_.problem.storage : softfloat::binary32;
     const std::vector<float> ones(index(keys), 1.0F);
     std::vector<float> total(index(rows));
-    Result<bool> done = sum_matrix({.order = row_sum_,
+    Result<bool> done = sum_matrix({.order = sums_.row,
                                     .product = Product::rounded,
                                     .input = sums,
                                     .accumulator = sums,
@@ -154,23 +199,41 @@ class Eager {
 
   const Run& run_;
   const EagerRule& rule_;
-  ProductSum scores_;
-  ProductSum values_;
-  Order row_sum_;
+  EagerSums sums_;
   ExpFunction exp_;
 };
 
-}  // namespace
-
-Result<bool> run_eager(const Run& run, AttentionResult& result) {
+Result<EagerSums> sums_by_orders(const Run& run) {
   const StorageSums& sums = run.sums;
   Result<ProductSum> scores = ProductSum::parse(sums.scores, sums.product, sums.storage);
   if (!scores) return scores.error();
   Result<ProductSum> values = ProductSum::parse(sums.values, sums.product, sums.storage);
   if (!values) return values.error();
-  Result<Order> row_sum = parse_order(run.kernel.eager->row_sum);
-  if (!row_sum) return row_sum.error();
-  const Eager eager(run, scores.value(), values.value(), row_sum.value());
+  Result<Order> row = parse_order(run.kernel.eager->row_sum);
+  if (!row) return row.error();
+  return EagerSums{std::move(*scores), std::move(*values), std::move(*row), {}};
+}
+
+Result<EagerSums> sums_by_kernels(const Run& run) {
+  const EagerRule& rule = *run.kernel.eager;
+  const NamedKernels kernels{find_linear_kernel(rule.scores_kernel),
+                             find_linear_kernel(rule.values_kernel),
+                             find_softmax_kernel(rule.softmax_kernel)};
+  if (kernels.scores == nullptr || kernels.values == nullptr || kernels.softmax == nullptr) {
+    return Error{ErrorKind::usage,
+                 fmt::format("attention kernel {}: {}, {} or {} is no kernel", run.kernel.name,
+                             rule.scores_kernel, rule.values_kernel, rule.softmax_kernel)};
+  }
+  return EagerSums{{}, {}, {}, kernels};
+}
+
+}  // namespace
+
+Result<bool> run_eager(const Run& run, AttentionResult& result) {
+  Result<EagerSums> sums =
+      run.kernel.eager->scores_kernel.empty() ? sums_by_orders(run) : sums_by_kernels(run);
+  if (!sums) return sums.error();
+  const Eager eager(run, std::move(*sums));
 
   const AttentionShape& shape = run.shape();
   const std::vector<QueryTile> tiles =

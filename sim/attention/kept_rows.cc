@@ -9,6 +9,7 @@
 #include "sim/attention/product_sum.h"
 #include "sim/attention/splits.h"
 #include "sim/attention/torch_cpu_rules.h"
+#include "sim/linear.h"
 #include "sim/order.h"
 
 namespace kvsim {
@@ -96,6 +97,7 @@ bool keeps_rows_in_tiles(const AttentionKernel& kernel, const AttentionProblem& 
 /// zeros behind its sums.
 bool keeps_rows_eagerly(const AttentionKernel& kernel, const AttentionProblem& shorter,
                         const AttentionProblem& longer) {
+  if (!kernel.eager->scores_kernel.empty()) return false;  // kernels that are chosen by the length
   const Lengths keys{shorter.shape.kv_len, longer.shape.kv_len};
   const StorageSums* const sums = sums_of(kernel, shorter.storage);
   const Result<Order> row_sum = parse_order(kernel.eager->row_sum);
@@ -103,10 +105,35 @@ bool keeps_rows_eagerly(const AttentionKernel& kernel, const AttentionProblem& s
          zeros_may_follow(sums->values, sums->product, sums->storage, keys);
 }
 
+/// Whether a kernel sums each output of the smaller shape as it does in the larger one.
+bool keeps_outputs(const LinearKernel& kernel, const LinearShape& smaller,
+                   const LinearShape& larger) {
+  const Result<LinearPlan> before = plan_linear(kernel, smaller);
+  const Result<LinearPlan> after = plan_linear(kernel, larger);
+  if (!before || !after || before->rule->exchanged || after->rule->exchanged ||
+      before->rule->product != after->rule->product) {
+    return false;
+  }
+  for (const LinearColumns& columns : before->columns) {
+    for (const LinearColumns& others : after->columns) {
+      const bool overlap = columns.first < others.first + others.count &&
+                           others.first < columns.first + columns.count;
+      if (overlap && columns.order != others.order) return false;
+    }
+  }
+  return true;
+}
+
 /// Tiles of queries, how a block's keys are shared among vectors and passes, and whether products
 /// run in passes at all depend on the length.
-bool keeps_rows_in_torch_cpu(const AttentionShape& shorter, const AttentionShape& longer) {
+bool keeps_rows_in_torch_cpu(const AttentionKernel& kernel, const AttentionProblem& short_problem,
+                             const AttentionProblem& long_problem) {
   using namespace attention::torch_cpu;  // NOLINT: the rules of this one family
+  const AttentionShape& shorter = short_problem.shape;
+  const AttentionShape& longer = long_problem.shape;
+  const std::int64_t vector_lanes = kernel.torch_cpu->lanes;
+  const LinearKernel* const scores = find_linear_kernel(kernel.torch_cpu->scores_kernel);
+  if (scores == nullptr) return false;
   const std::int64_t queries = queries_of_a_block(shorter.query_len);
   if (queries_of_a_block(longer.query_len) != queries) return false;
   for (std::int64_t first = 0; first < shorter.query_len; first += queries) {
@@ -120,7 +147,14 @@ bool keeps_rows_in_torch_cpu(const AttentionShape& shorter, const AttentionShape
       const std::int64_t in_vectors_after = keys_after / vector_lanes * vector_lanes;
       // Keys that come into vectors may only be new ones.
       if (std::min(in_vectors_after, keys) != in_vectors) return false;
-      if (in_passes(rows, keys) != in_passes(rows_after, keys_after)) return false;
+      const LinearShape products{.rows = rows,
+                                 .outputs = keys,
+                                 .terms = shorter.head_dim,
+                                 .storage = short_problem.storage};
+      LinearShape products_after = products;
+      products_after.rows = rows_after;
+      products_after.outputs = keys_after;
+      if (!keeps_outputs(*scores, products, products_after)) return false;
       if (pass_length(keys) != pass_length(keys_after)) return false;
     }
   }
@@ -144,7 +178,7 @@ bool keeps_rows(const AttentionKernel& kernel, const AttentionProblem& shorter,
     case AttentionFamily::eager:
       return keeps_rows_eagerly(kernel, shorter, longer);
     case AttentionFamily::torch_cpu:
-      return keeps_rows_in_torch_cpu(shorter.shape, longer.shape);
+      return keeps_rows_in_torch_cpu(kernel, shorter, longer);
     case AttentionFamily::llama_cpu:
       // Key by key, only those that the row sees; one chunk, as nothing splits several queries.
       return attention::keys_of_chunk(shorter) == shorter.shape.kv_len &&

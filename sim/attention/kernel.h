@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "sim/exp_models.h"
 #include "sim/sum.h"
 #include "softfloat/evidence.h"
 #include "softfloat/format.h"
@@ -47,6 +48,20 @@ struct EagerRule {
   bool softmax_in_storage = false;  ///< every step of the softmax is rounded to storage
   std::string_view row_sum;         ///< order of the sum of e
   SoftmaxExp exp = SoftmaxExp::gpu;
+  /// Instead of orders: linear kernels (sim/linear.h) of q·k and P·V, chosen by queries, keys and
+  /// head_dim of one head, and a softmax kernel (sim/operators/softmax.h).
+  std::string_view scores_kernel = {};
+  std::string_view values_kernel = {};
+  std::string_view softmax_kernel = {};
+};
+
+/// Parameters of AttentionFamily::torch_cpu.
+struct TorchCpuRule {
+  std::int64_t lanes = 16;  ///< numbers of a vector
+  /// Linear kernel of q·k, chosen by the queries and keys of a block and head_dim.
+  std::string_view scores_kernel;
+  ExpModel tail_exp = ExpModel::correctly_rounded;  ///< of the last scores, no whole vector
+  ExpModel rescale_exp = ExpModel::libm_expf;       ///< of the old maximum minus the new one
 };
 
 /// Columns of a tile for head dimensions up to head_dim.
@@ -174,6 +189,7 @@ struct AttentionKernel {
   const EagerRule* eager = nullptr;  ///< exactly the family's own rule is set
   const TileRule* tiles = nullptr;
   const PagedRule* paged = nullptr;
+  const TorchCpuRule* torch_cpu = nullptr;
   std::string_view source;  ///< repository and files
   std::string_view date;    ///< of the snapshot that was read
   softfloat::Evidence evidence = softfloat::Evidence::inferred;

@@ -17,6 +17,7 @@
 #include "sim/attention/vector_steps.h"
 #include "sim/attention/visible_keys.h"
 #include "sim/elementary.h"
+#include "sim/linear.h"
 #include "sim/tasks.h"
 #include "softfloat/formats.h"
 
@@ -24,15 +25,43 @@ namespace kvsim::attention {
 namespace {
 
 constexpr float no_score = -std::numeric_limits<float>::infinity();
+constexpr std::size_t most_lanes = 16;
+
 using torch_cpu::in_passes;
 using torch_cpu::keys_of_a_block;
 using torch_cpu::pass_length;
-using torch_cpu::vector_lanes;
+
+/// o += p·v, key by key.
+void add_one_by_one(std::span<const float> p, const float* v, std::span<float> o) {
+  for (const float factor : p) {
+    for (float& sum : o) sum += factor * *v++;
+  }
+}
+
+/// o += p·v: the products of four keys are summed first, key i with key i + 2; the keys that are
+/// left over follow one by one, the last one first.
+void add_in_fours(std::span<const float> p, const float* v, std::span<float> o) {
+  const std::size_t dim = o.size();
+  const std::size_t whole = p.size() / 4 * 4;
+  const auto product = [&](std::size_t key, std::size_t d) { return p[key] * v[key * dim + d]; };
+  for (std::size_t j = 0; j < whole; j += 4) {
+    for (std::size_t d = 0; d < dim; ++d) {
+      o[d] += (product(j, d) + product(j + 2, d)) + (product(j + 1, d) + product(j + 3, d));
+    }
+  }
+  for (std::size_t j = p.size(); j > whole; --j) {
+    for (std::size_t d = 0; d < dim; ++d) o[d] += product(j - 1, d);
+  }
+}
 
 class TorchCpu {
  public:
-  explicit TorchCpu(const Run& run)
+  TorchCpu(const Run& run, const LinearKernel& scores)
       : run_(run),
+        rule_(*run.kernel.torch_cpu),
+        scores_(scores),
+        tail_exp_(rule_.tail_exp),
+        rescale_exp_(rule_.rescale_exp),
         vector_exp_(run.problem.storage == softfloat::binary32 ? ExpModel::torch_exp_u20
                                                                : ExpModel::torch_fexp_u20),
         level_(run.options.engine.level) {}
@@ -46,12 +75,17 @@ class TorchCpu {
     std::vector<char> started;
   };
 
+  Result<bool> multiply_scores(const QueryTile& tile, const KeyRange& block, State& state) const;
   Result<bool> run_block(const QueryTile& tile, const KeyRange& block, State& state) const;
   void softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p, State& state) const;
   [[nodiscard]] float exponentials(std::span<float> x) const;
   Result<bool> add_values(const QueryTile& tile, const KeyRange& block, State& state) const;
 
   const Run& run_;
+  const TorchCpuRule& rule_;
+  const LinearKernel& scores_;
+  ExpFunction tail_exp_;
+  ExpFunction rescale_exp_;
   ExpFunction vector_exp_;
   SimdLevel level_;
 };
@@ -94,25 +128,37 @@ Result<bool> TorchCpu::run_tile(const QueryTile& tile, AttentionResult& result) 
   return true;
 }
 
+/// q·k of a block into state.p: a matrix product of its own for each head.
+Result<bool> TorchCpu::multiply_scores(const QueryTile& tile, const KeyRange& block,
+                                       State& state) const {
+  const std::int64_t dim = run_.shape().head_dim;
+  const std::int64_t keys = block.size();
+  // Heads differ in what kernels make of their shape only where rows and outputs may change places.
+  const std::int64_t group = keys == 1 ? run_.shape().group() : 1;
+  for (std::int64_t head = 0; head < group; ++head) {
+    const Result<bool> done =
+        apply_linear(scores_,
+                     {.rows = state.rows / group,
+                      .outputs = keys,
+                      .terms = dim,
+                      .storage = run_.problem.storage,
+                      .launch_rows = tile.count,
+                      .x = state.q.data() + head * dim,
+                      .x_stride = group * dim,
+                      .w = run_.keys(tile.kv_head) + block.begin * dim,
+                      .w_stride = dim,
+                      .w_by_outputs = true,
+                      .output = softfloat::binary32},
+                     state.p.data() + head * keys, group * keys, run_.engine_of_one());
+    if (!done) return done;
+  }
+  return true;
+}
+
 Result<bool> TorchCpu::run_block(const QueryTile& tile, const KeyRange& block, State& state) const {
   const AttentionShape& shape = run_.shape();
   const std::int64_t keys = block.size();
-  const bool passes = in_passes(tile.count, keys);
-  const std::string order = passes ? fmt::format("blocks({})", pass_length(shape.head_dim))
-                                   : std::string("lanes(4,1,join=butterfly)");
-  const Result<ProductSum> scores =
-      ProductSum::parse(order, passes ? Product::fused : Product::rounded, run_.problem.storage);
-  if (!scores) return scores.error();
-  Result<bool> done =
-      scores.value().multiply({.rows = state.rows,
-                               .terms = shape.head_dim,
-                               .columns = keys,
-                               .a = state.q.data(),
-                               .a_stride = shape.head_dim,
-                               .b = run_.keys(tile.kv_head) + block.begin * shape.head_dim,
-                               .b_stride = shape.head_dim,
-                               .b_transposed = true},
-                              state.p.data(), keys, run_.engine_of_one());
+  Result<bool> done = multiply_scores(tile, block, state);
   if (!done) return done;
   for (std::int64_t row = 0; row < state.rows; ++row) {
     const KeyRange seen =
@@ -141,7 +187,7 @@ void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<flo
   }
   for (float& s : p) s -= maximum;
   const float block_sum = exponentials(p);
-  const float r = exp_f32(before - maximum);
+  const float r = rescale_exp_.exp(before - maximum);
   float& sum = state.sum[index(row)];
   sum = std::fma(r, sum, block_sum);
   if (state.started[index(row)] != 0) {
@@ -153,18 +199,18 @@ void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<flo
 
 /// x becomes e^x, by the vector function where a whole vector stands; the sum of them.
 float TorchCpu::exponentials(std::span<float> x) const {
-  const std::size_t whole = x.size() / vector_lanes * vector_lanes;
+  const auto width = static_cast<std::size_t>(rule_.lanes);
+  const std::size_t whole = x.size() / width * width;
   vector_exp_.exp(x.first(whole), x.first(whole), level_);
-  std::array<float, vector_lanes> lanes{};
-  for (std::size_t j = 0; j < whole; ++j) lanes[j % vector_lanes] += x[j];
-  for (std::size_t half = vector_lanes / 2; half > 0; half /= 2) {
+  std::array<float, most_lanes> lanes{};
+  for (std::size_t j = 0; j < whole; ++j) lanes[j % width] += x[j];
+  for (std::size_t half = width / 2; half > 0; half /= 2) {
     for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
   float sum = lanes[0];
-  for (std::size_t j = whole; j < x.size(); ++j) {
-    x[j] = exp_f32(x[j]);
-    sum += x[j];
-  }
+  const std::span<float> tail = x.subspan(whole);
+  tail_exp_.exp(tail, tail, level_);
+  for (const float e : tail) sum += e;
   return sum;
 }
 
@@ -175,12 +221,11 @@ Result<bool> TorchCpu::add_values(const QueryTile& tile, const KeyRange& block,
   const std::int64_t keys = block.size();
   const float* const v = run_.values(tile.kv_head).floats() + block.begin * dim;
   if (!in_passes(tile.count, dim)) {
+    const bool in_fours = tile.count == 1 && run_.problem.storage != softfloat::binary32;
     for (std::int64_t row = 0; row < state.rows; ++row) {
-      float* const o = state.o.data() + row * dim;
-      for (std::int64_t j = 0; j < keys; ++j) {
-        const float p = state.p[index(row * keys + j)];
-        for (std::int64_t d = 0; d < dim; ++d) o[d] += p * v[j * dim + d];
-      }
+      const std::span<float> o(state.o.data() + row * dim, index(dim));
+      const std::span<const float> p(state.p.data() + row * keys, index(keys));
+      in_fours ? add_in_fours(p, v, o) : add_one_by_one(p, v, o);
     }
     return true;
   }
@@ -211,7 +256,12 @@ Result<bool> run_torch_cpu(const Run& run, AttentionResult& result) {
   // Whole tiles: how many queries one has decides its sums.
   const std::int64_t first = run.problem.first_query / queries * queries;
   const std::vector<QueryTile> tiles = query_tiles(shape, first, queries);
-  const TorchCpu torch(run);
+  const LinearKernel* const scores = find_linear_kernel(run.kernel.torch_cpu->scores_kernel);
+  if (scores == nullptr) {
+    return Error{ErrorKind::usage,
+                 fmt::format("linear kernel {}: unknown", run.kernel.torch_cpu->scores_kernel)};
+  }
+  const TorchCpu torch(run, *scores);
   Result<bool> done =
       run_tasks(static_cast<std::int64_t>(tiles.size()), run.options.engine.threads,
                 [&](std::int64_t i) { return torch.run_tile(tiles[index(i)], result); });

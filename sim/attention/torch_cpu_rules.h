@@ -9,7 +9,6 @@
 namespace kvsim::attention::torch_cpu {
 
 inline constexpr std::int64_t keys_of_a_block = 512;
-inline constexpr std::int64_t vector_lanes = 16;  ///< AVX-512
 
 [[nodiscard]] constexpr std::int64_t queries_of_a_block(std::int64_t query_len) {
   return query_len >= 768 ? 256 : query_len >= 192 ? 64 : 32;

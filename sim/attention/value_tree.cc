@@ -14,6 +14,7 @@
 #include "sim/attention/splits.h"
 #include "sim/attention/torch_cpu_rules.h"
 #include "sim/attention/visible_keys.h"
+#include "sim/linear.h"
 #include "sim/order.h"
 
 namespace kvsim::attention {
@@ -121,8 +122,24 @@ struct Layer {
   [[nodiscard]] KeyRange seen() const { return visible_keys(problem.shape, problem.mask, query); }
 };
 
+/// The order in which the named kernel of an eager rule sums P·V.
+Result<Order> order_by_kernel(const Layer& layer, std::string_view name) {
+  const LinearKernel* const kernel = find_linear_kernel(name);
+  if (kernel == nullptr) {
+    return Error{ErrorKind::usage, fmt::format("linear kernel {}: unknown", name)};
+  }
+  const AttentionShape& shape = layer.problem.shape;
+  return linear_order(*kernel, {.rows = shape.query_len,
+                                .outputs = shape.head_dim,
+                                .terms = shape.kv_len,
+                                .storage = layer.problem.storage});
+}
+
 Result<SumTree> sum_of_values(const Layer& layer, std::int64_t keys) {
-  const Result<Order> order = parse_order(layer.sums.values);
+  const EagerRule* const eager = layer.kernel.eager;
+  const Result<Order> order = eager != nullptr && !eager->values_kernel.empty()
+                                  ? order_by_kernel(layer, eager->values_kernel)
+                                  : parse_order(layer.sums.values);
   if (!order) return order.error();
   return build_sum_tree(order.value(), keys);
 }
@@ -207,6 +224,18 @@ Node paged(const Layer& layer, Tree& tree) {
   return tree.rounded(layer.problem.storage, all);
 }
 
+/// Groups of four keys, key i with key i + 2; then the left-over keys, the last one first.
+Node torch_in_fours(const KeyRange& block, Node o, Tree& tree) {
+  const std::int64_t whole = block.begin + block.size() / 4 * 4;
+  for (std::int64_t key = block.begin; key < whole; key += 4) {
+    const Node even = tree.add(tree.term(key), tree.term(key + 2));
+    const Node odd = tree.add(tree.term(key + 1), tree.term(key + 3));
+    o = tree.add(o, tree.add(even, odd));
+  }
+  for (std::int64_t key = block.end - 1; key >= whole; --key) o = tree.add_term(o, key);
+  return o;
+}
+
 Node torch(const Layer& layer, Tree& tree) {
   const AttentionShape& shape = layer.problem.shape;
   const std::int64_t queries = torch_cpu::queries_of_a_block(shape.query_len);
@@ -218,6 +247,10 @@ Node torch(const Layer& layer, Tree& tree) {
   for (std::int64_t begin = 0; begin < shape.kv_len; begin += torch_cpu::keys_of_a_block) {
     const KeyRange block{begin, std::min(begin + torch_cpu::keys_of_a_block, shape.kv_len)};
     if (intersect(block, seen).empty()) continue;
+    if (count == 1 && layer.problem.storage != softfloat::binary32) {
+      o = torch_in_fours(block, o, tree);
+      continue;
+    }
     if (!torch_cpu::in_passes(count, shape.head_dim)) {
       for (std::int64_t key = block.begin; key < block.end; ++key) o = tree.add_term(o, key);
       continue;

@@ -38,10 +38,11 @@ class Comparison {
     const Result<LinearPlan> after = plan_linear(**long_kernel, shape);
     if (!before || !after) return false;
     const auto same_columns = [](const LinearColumns& a, const LinearColumns& b) {
-      return a.first == b.first && a.count == b.count && a.order == b.order &&
-             a.leading_terms == b.leading_terms;
+      return a.first == b.first && a.count == b.count && a.order == b.order;
     };
-    return before->rule->product == after->rule->product &&
+    return !before->rule->exchanged && !after->rule->exchanged &&
+           before->rule->starts_from_bias == after->rule->starts_from_bias &&
+           before->rule->product == after->rule->product &&
            before->rule->accumulator == after->rule->accumulator &&
            before->output == after->output &&
            std::ranges::equal(before->columns, after->columns, same_columns);

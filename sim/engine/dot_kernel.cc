@@ -133,15 +133,26 @@ HWY_AFTER_NAMESPACE();
 
 namespace kvsim::engine {
 
+std::int64_t dot_lanes(const OrderItem& item) {
+  constexpr std::int64_t torch_accumulators = 8;
+  return item.kind == OrderKind::torch_dot ? torch_accumulators * item.size : item.size;
+}
+
 bool takes_dots(const Order& order, const LanePlan& plan, std::int64_t terms) {
   if (order.items.size() != 1 || plan.kind != LaneKind::binary32 ||
       plan.product == Product::exact) {
     return false;
   }
   const OrderItem& item = order.items[0];
+  if (item.kind == OrderKind::torch_dot) {
+    const std::int64_t lanes = dot_lanes(item);
+    return plan.product == Product::fused && (lanes == 32 || lanes == 64) && terms >= lanes &&
+           terms % lanes == 0;
+  }
   // As many lanes as a power of two are halved as a butterfly joins them.
   const bool join = item.join == LaneJoin::butterfly || item.join == LaneJoin::halving;
-  const bool tail = item.tail == LaneTail::masked || terms % item.size == 0;
+  const bool tail = item.head == 0 && item.multiple == 1 &&
+                    (item.tail == LaneTail::masked || terms % item.size == 0);
   return item.kind == OrderKind::lanes && (item.size == 32 || item.size == 64) &&
          item.accumulators == 1 && !item.init_zero && join && tail && terms >= item.size;
 }

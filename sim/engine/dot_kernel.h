@@ -26,8 +26,12 @@ struct DotArguments {
 };
 
 /// Whether sum_dots() computes sums of so many terms in this order: one item lanes(32,1) or
-/// lanes(64,1) whose lanes are joined at the largest distance first.
+/// lanes(64,1) whose lanes are joined at the largest distance first, or a torch-dot of as many
+/// lanes that the terms fill.
 [[nodiscard]] bool takes_dots(const Order& order, const LanePlan& plan, std::int64_t terms);
+
+/// The lanes of such an item: DotArguments::width.
+[[nodiscard]] std::int64_t dot_lanes(const OrderItem& item);
 
 void sum_dots(const DotArguments& call, SimdLevel level);
 

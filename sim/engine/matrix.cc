@@ -230,7 +230,7 @@ void sum_columns_by_terms(const MatrixProblem& problem, Product product, float* 
     const std::int64_t count = std::min(columns_at_once, problem.columns - j);
     for (std::int64_t i = 0; i < problem.rows; ++i) {
       float* const results = out + i * out_stride + j;
-      engine::sum_dots({.width = problem.order.items[0].size,
+      engine::sum_dots({.width = engine::dot_lanes(problem.order.items[0]),
                         .fused = product == Product::fused,
                         .a = problem.a + i * problem.a_stride,
                         .b = problem.b + j * problem.b_stride,

@@ -12,6 +12,7 @@
 
 #include "sim/elementary.h"
 #include "sim/operators/operator_checks.h"
+#include "sim/sleef.h"
 
 namespace kvsim {
 namespace {
@@ -32,11 +33,20 @@ constexpr auto rows = std::to_array<ActivationKernel>({
      .device = "CPU",
      .exp = ExpModel::sleef_u10,
      .group = 32,
+     .tail_exp = ExpModel::libm_expf,
      .source = "pytorch/pytorch, aten/src/ATen/native/cpu/Activation.cpp; replayed on torch 2.11",
      .date = "2.11",
      .evidence = Evidence::measured,
-     .note =
-         "AVX-512, one thread; the tail's expf of glibc (0.502 ulp) taken as correctly rounded"},
+     .note = "AVX-512, one thread"},
+    {.name = "torch-cpu-avx2-silu",
+     .device = "CPU",
+     .exp = ExpModel::sleef_u10,
+     .group = 16,
+     .tail_exp = ExpModel::libm_expf,
+     .source = "pytorch/pytorch, aten/src/ATen/native/cpu/Activation.cpp; replayed on torch 2.11",
+     .date = "2.11",
+     .evidence = Evidence::measured,
+     .note = "ATEN_CPU_CAPABILITY=avx2"},
     {.name = "torch-cpu-gelu",
      .device = "CPU",
      .function = ActivationFunction::gelu,
@@ -47,10 +57,12 @@ constexpr auto rows = std::to_array<ActivationKernel>({
     {.name = "torch-cpu-gelu-tanh",
      .device = "CPU",
      .function = ActivationFunction::gelu_tanh,
+     .fused = true,
+     .tanh = TanhModel::sleef_u10,
      .source = torch_cpu_activation,
      .date = "2.11",
-     .evidence = Evidence::assumed,
-     .note = "tanh (SLEEF, 1 ulp) taken as correctly rounded"},
+     .evidence = Evidence::measured,
+     .note = "the tail's tanhf of glibc, of the last elements of a tensor, is not modelled"},
     {.name = "gpu-silu",
      .device = "GPU",
      .exp = ExpModel::cuda_expf,
@@ -114,12 +126,15 @@ float gelu(float x) {
   return x * 0.5F * (1.0F + erf_f32(x * root_half));
 }
 
-float gelu_tanh(float x, bool fused) {
+float gelu_tanh(float x, const ActivationKernel& kernel) {
   constexpr float root_two_over_pi = 0x1.988454p-1F;
   constexpr float kappa = 0.044715F;
   const float cube = x * x * x;
-  const float sum = fused ? std::fma(kappa, cube, x) : x + kappa * cube;
-  return 0.5F * x * (1.0F + tanh_f32(root_two_over_pi * sum));
+  const float sum = kernel.fused ? std::fma(kappa, cube, x) : x + kappa * cube;
+  const float argument = root_two_over_pi * sum;
+  const float tangent =
+      kernel.tanh == TanhModel::sleef_u10 ? sleef_tanh_u10(argument) : tanh_f32(argument);
+  return 0.5F * x * (1.0F + tangent);
 }
 
 }  // namespace
@@ -158,7 +173,7 @@ Result<bool> apply_activation(const ActivationKernel& kernel, const softfloat::F
       break;
     case ActivationFunction::gelu_tanh:
       std::transform(x.begin(), x.end(), out.begin(),
-                     [&](float v) { return gelu_tanh(v, kernel.fused); });
+                     [&](float v) { return gelu_tanh(v, kernel); });
       break;
   }
   return round_values(storage, out, out, options.level);

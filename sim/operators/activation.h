@@ -26,6 +26,13 @@ enum class ActivationFunction : std::uint8_t {
 /// "silu", "gelu" or "gelu-tanh".
 [[nodiscard]] std::string_view to_string(ActivationFunction function);
 
+/// What computes tanh.
+enum class TanhModel : std::uint8_t {
+  correctly_rounded,
+  sleef_u10,   ///< sleef_tanh_u10()
+  libm_tanhf,  ///< glibc's tanhf
+};
+
 /// One row.
 struct ActivationKernel {
   std::string_view name = {};    ///< "torch-cpu-silu"
@@ -35,9 +42,11 @@ struct ActivationKernel {
   /// silu: elements of the tensor after its last whole group of this many use `tail_exp`; 0: none.
   std::int64_t group = 0;
   ExpModel tail_exp = ExpModel::correctly_rounded;
-  bool fused = false;            ///< gelu_tanh: x + 0.044715 · x³ is one fused multiply-add
-  std::string_view source = {};  ///< repository and file, or document
-  std::string_view date = {};    ///< of the source: a version, a month or a year
+  bool fused = false;  ///< gelu_tanh: x + 0.044715 · x³ is one fused multiply-add
+  TanhModel tanh = TanhModel::correctly_rounded;       ///< gelu_tanh
+  TanhModel tail_tanh = TanhModel::correctly_rounded;  ///< gelu_tanh: of the tail behind the groups
+  std::string_view source = {};                        ///< repository and file, or document
+  std::string_view date = {};  ///< of the source: a version, a month or a year
   softfloat::Evidence evidence = softfloat::Evidence::assumed;
   std::string_view note = {};  ///< what is assumed; may be empty
 };

@@ -34,20 +34,18 @@ constexpr auto rows = std::to_array<SoftmaxKernel>({
      .source = torch_cpu_source,
      .date = "2.11",
      .evidence = Evidence::measured,
-     .note =
-         "float32 scores (dtype=float32 included) with AVX-512; rows below 16 elements are read "
-         "from the source, not replayed"},
+     .note = "float32 scores (dtype=float32 included) with AVX-512"},
     {.name = "torch-cpu-softmax-16bit",
      .device = "CPU",
      .order = "lanes(16,1,join=halving,tail=scalar)",
-     .short_below = 16,
-     .short_order = "sequential",
      .exp = ExpModel::sleef_u10,
+     .group = 16,
+     .tail_exp = ExpModel::libm_expf,
      .result = SoftmaxResult::times_reciprocal,
      .source = torch_cpu_source,
      .date = "2.11",
      .evidence = Evidence::measured,
-     .note = "bfloat16 scores without dtype=float32; rows below 16 elements are assumed"},
+     .note = "bfloat16 scores without dtype=float32"},
     {.name = "torch-cpu-log-softmax",
      .device = "CPU",
      .order = "lanes(16,1,join=halving)",
@@ -59,6 +57,39 @@ constexpr auto rows = std::to_array<SoftmaxKernel>({
      .date = "2.11",
      .evidence = Evidence::assumed,
      .note = "sums as in softmax; the logarithm taken as correctly rounded"},
+    {.name = "torch-cpu-avx2-softmax",
+     .device = "CPU",
+     .order = "lanes(8,1,join=halving)",
+     .short_below = 8,
+     .short_order = "sequential",
+     .exp = ExpModel::sleef_u10,
+     .result = SoftmaxResult::times_reciprocal,
+     .source = torch_cpu_source,
+     .date = "2.11",
+     .evidence = Evidence::measured,
+     .note = "float32 scores (dtype=float32 included) with ATEN_CPU_CAPABILITY=avx2"},
+    {.name = "torch-cpu-avx2-softmax-16bit",
+     .device = "CPU",
+     .order = "lanes(8,1,join=halving,tail=scalar)",
+     .exp = ExpModel::sleef_u10,
+     .group = 8,
+     .tail_exp = ExpModel::libm_expf,
+     .result = SoftmaxResult::times_reciprocal,
+     .source = torch_cpu_source,
+     .date = "2.11",
+     .evidence = Evidence::measured,
+     .note = "bfloat16 scores without dtype=float32, with ATEN_CPU_CAPABILITY=avx2"},
+    {.name = "torch-cpu-avx2-log-softmax",
+     .device = "CPU",
+     .order = "lanes(8,1,join=halving)",
+     .short_below = 8,
+     .short_order = "sequential",
+     .exp = ExpModel::sleef_u10,
+     .result = SoftmaxResult::logarithm,
+     .source = "pytorch/pytorch, aten/src/ATen/native/cpu/SoftMaxKernel.cpp",
+     .date = "2.11",
+     .evidence = Evidence::assumed,
+     .note = "sums as in torch-cpu-avx2-softmax; the logarithm taken as correctly rounded"},
     {.name = "gpu-softmax",
      .device = "GPU",
      .order = "lanes(32,1,join=butterfly)",
@@ -127,6 +158,25 @@ float maximum(std::span<const float> row) {
   return result;
 }
 
+/// e^t of rows side by side.
+void exponentials(const SoftmaxKernel& kernel, const SoftmaxProblem& problem,
+                  std::span<const float> t, std::span<float> e, SimdLevel level) {
+  const ExpFunction exp = softmax_exp(kernel, problem);
+  const auto columns = static_cast<std::size_t>(problem.columns);
+  const std::size_t rest =
+      kernel.group == 0 || problem.exp ? 0 : columns % static_cast<std::size_t>(kernel.group);
+  if (rest == 0) {
+    exp.exp(t, e, level);
+    return;
+  }
+  const ExpFunction tail(kernel.tail_exp);
+  for (std::size_t first = 0; first < t.size(); first += columns) {
+    const std::size_t end = first + columns - rest;
+    exp.exp(t.subspan(first, columns - rest), e.subspan(first, columns - rest), level);
+    tail.exp(t.subspan(end, rest), e.subspan(end, rest), level);
+  }
+}
+
 }  // namespace
 
 std::span<const SoftmaxKernel> softmax_kernels() { return rows; }
@@ -156,7 +206,7 @@ Result<bool> apply_softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& pr
     for (float& x : row) x -= largest;
   }
   std::vector<float> e(t.size());
-  softmax_exp(kernel, problem).exp(t, e, options.level);
+  exponentials(kernel, problem, t, e, options.level);
   std::vector<float> sums(static_cast<std::size_t>(problem.rows));
   Result<bool> summed =
       sum_rows({*order, Product::rounded, problem.rows, problem.columns, e.data(), nullptr},

@@ -33,6 +33,9 @@ struct SoftmaxKernel {
   std::int64_t short_below = 0;
   std::string_view short_order = {};
   ExpModel exp = ExpModel::correctly_rounded;
+  /// Elements of a row after its last whole group of this many use `tail_exp`; 0: none.
+  std::int64_t group = 0;
+  ExpModel tail_exp = ExpModel::correctly_rounded;
   SoftmaxResult result = SoftmaxResult::quotient;
   std::string_view source = {};  ///< repository and file, or document
   std::string_view date = {};    ///< of the source: a version, a month or a year

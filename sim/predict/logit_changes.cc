@@ -64,7 +64,6 @@ Result<std::optional<LogitTree>> tree_of(const LogitOptions& options, const Sing
       plan_linear(kernel, {rows, matrix.outputs, terms, options.storage, matrix.multiprocessors});
   if (!plan) return plan.error();
   const LinearColumns& columns = plan->columns.front();
-  if (columns.leading_terms > 0) return std::optional<LogitTree>();
   auto tree = build_sum_tree(columns.order, terms);
   if (!tree) return tree.error();
   return std::optional<LogitTree>({std::move(*tree), plan->rule->accumulator});

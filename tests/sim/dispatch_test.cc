@@ -34,6 +34,7 @@ const Expected expected_rows[] = {
     {"b200", "b200-fa4", 148, "b200-gemv", "b200-gemm"},
     {"mi300", "mi300-fa2", 304, "mi300-gemv", "mi300-gemm"},
     {"cpu", "torch-cpu", 1, "torch-cpu-linear", "torch-cpu-linear"},
+    {"cpu-avx2", "torch-cpu-avx2", 1, "torch-cpu-avx2-linear", "torch-cpu-avx2-linear"},
     {"llama.cpp-cpu", "llama.cpp-cpu", 1, "llama.cpp-cpu-linear", "llama.cpp-cpu-linear"},
     {"batch-invariant", "h100-fa2", 132, "h100-batch-invariant", "h100-batch-invariant"},
     {"batch-invariant-fp32", "h100-eager", 132, "h100-batch-invariant", "h100-batch-invariant"},

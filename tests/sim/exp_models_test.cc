@@ -23,6 +23,7 @@ namespace {
 
 using oracle::infinity;
 using oracle::plain_fa4;
+using oracle::plain_libm_expf;
 using oracle::plain_sleef_u10;
 using oracle::plain_torch_exp_u20;
 using oracle::plain_torch_fexp_u20;
@@ -76,6 +77,7 @@ constexpr auto cases = std::to_array<Case>({
     {ExpModel::torch_exp_u20, ExpBase::e, plain_torch_exp_u20},
     {ExpModel::torch_fexp_u20, ExpBase::e, plain_torch_fexp_u20},
     {ExpModel::sleef_u10, ExpBase::e, plain_sleef_u10},
+    {ExpModel::libm_expf, ExpBase::e, plain_libm_expf},
     {ExpModel::fa4_polynomial, ExpBase::two, plain_fa4},
     {ExpModel::cuda_expf, ExpBase::e, rounded_exp},
     {ExpModel::ex2_approx, ExpBase::two, flushed_exp2},
@@ -121,6 +123,43 @@ TEST(ExpModels, LengthsThatAreNoMultipleOfAVector) {
       }
     }
   }
+}
+
+// What glibc 2.36 gave on a CPU with FMA, 16 times not the correctly rounded number.
+TEST(ExpModels, ExpfOfTheCLibrary) {
+  constexpr std::array<float, 2> known[] = {
+      {0x1.631c6cp+5F, 0x1.072072p+64F},
+      {-0x1.bec6p-1F, 0x1.abe3fcp-2F},
+      {-0x1.3db0fp+2F, 0x1.c9cc94p-8F},
+      {-0x1.95cce8p+3F, 0x1.a142b6p-19F},
+      {0x1.a41b14p+5F, 0x1.b1b40cp+75F},
+      {-0x1.420a68p+2F, 0x1.abb86ep-8F},
+      {-0x1.b532f8p+3F, 0x1.38d3a2p-20F},
+      {-0x1.4bb6f8p+2F, 0x1.6fb77p-8F},
+      {0x1.e7df58p+4F, 0x1.fcb57cp+43F},
+      {-0x1.6dcfb6p+3F, 0x1.6bf894p-17F},
+      {-0x1.fe39bep+3F, 0x1.fee4bep-24F},
+      {-0x1.9071ap+0F, 0x1.ac8a5ep-3F},
+      {0x1.07df2ap+5F, 0x1.803974p+47F},
+      {-0x1.9d9088p+3F, 0x1.475dep-19F},
+      {-0x1.c67e64p+2F, 0x1.aff5acp-11F},
+      {-0x1.44868p-1F, 0x1.0fa46cp-1F},
+      {0x1.62e42ep+6F, 0x1.ffff08p+127F},
+      {0x1.62e43p+6F, oracle::infinity},
+      {-0x1.9fe366p+6F, 0x1p-149F},
+      {-0x1.9fe36ap+6F, 0},
+      {-0x1.5ep+6F, 0x1.b2cafp-127F},
+      {0, 1},
+      {0x1.79ca1p-67F, 1},
+      {1, 0x1.5bf0a8p+1F},
+  };
+  const ExpFunction expf(ExpModel::libm_expf);
+  int not_rounded = 0;
+  for (const auto& [x, expected] : known) {
+    EXPECT_EQ(expf.exp(x), expected) << std::hexfloat << x;
+    not_rounded += expected != rounded_exp(x) ? 1 : 0;
+  }
+  EXPECT_EQ(not_rounded, 16);
 }
 
 // A base that is not the model's own: the argument times a float constant, rounded.

@@ -60,6 +60,25 @@ inline float plain_sleef_u10(float x) {
                     static_cast<int>(n));  // rounds once, as the two steps
 }
 
+/// glibc's expf: the powers of two by MPFR.
+inline float plain_libm_expf(float x) {
+  if (std::isnan(x)) return quiet_nan;
+  if (x > 88.7228394F) return infinity;
+  if (x < -103.972084F) return 0;
+  const double scaled = 0x1.71547652b82fep+5;  // 32 ÷ ln 2
+  const double k = std::nearbyint(scaled * static_cast<double>(x));
+  const double r = std::fma(scaled, static_cast<double>(x), -k);
+  mpfr_t power;
+  mpfr_init2(power, 53);
+  mpfr_set_d(power, k / 32, MPFR_RNDN);
+  mpfr_exp2(power, power, MPFR_RNDN);
+  const double scale = mpfr_get_d(power, MPFR_RNDN);
+  mpfr_clear(power);
+  const double first = std::fma(0x1.62e42ff0c52d6p-6, r, 1.0);
+  const double last = std::fma(0x1.c6af84b912394p-20, r, 0x1.ebfce50fac4f3p-13);
+  return static_cast<float>(std::fma(last, r * r, first) * scale);
+}
+
 inline float plain_fa4(float x) {
   if (!(x > -127)) x = -127;  // NaN too
   if (x > 0x1p20F) x = 0x1p20F;

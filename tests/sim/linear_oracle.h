@@ -24,6 +24,7 @@ struct OneOutput {
   std::int64_t rows = 1;     ///< of the whole layer
   std::int64_t outputs = 1;  ///< of the whole layer
   std::int64_t column = 0;   ///< which output this is
+  std::int64_t row = 0;      ///< of which row
   softfloat::Format storage;
   std::int64_t multiprocessors = 1;
 
@@ -152,27 +153,77 @@ inline float lane_sum(const OneOutput& o, std::size_t lanes, std::size_t leading
   return sum[0];
 }
 
-/// ATen's dot product of reduced formats: 4 accumulators of 16 lanes.
+/// As lane_sum() of four lanes, which take a multiple of eight terms.
+inline float second_edge_sum(const OneOutput& o, std::size_t leading) {
+  std::vector<float> product;
+  for (std::size_t k = 0; k < o.x.size(); ++k) product.push_back(o.x[k] * o.w[k]);
+  float lane[4] = {0, 0, 0, 0};
+  std::size_t k = 0;
+  for (; k < leading; ++k) lane[0] = lane[0] + product[k];
+  for (; k + 8 <= product.size(); k += 8) {
+    for (std::size_t i = 0; i < 8; ++i) lane[i % 4] = lane[i % 4] + product[k + i];
+  }
+  float sum = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+  for (; k < product.size(); ++k) sum = sum + product[k];
+  return sum;
+}
+
+/// ATen's dot product of reduced formats: 4 accumulators of 16 lanes, then one of 8 for each 16
+/// terms that are left, then the others.
 inline float aten_dot(const OneOutput& o) {
   std::vector<float> lane(64, 0);
-  for (std::size_t k = 0; k < o.x.size(); ++k) {
-    lane[k % 64] = std::fma(o.x[k], o.w[k], lane[k % 64]);
+  std::vector<float> rest(8, 0);
+  const auto halve = [](std::vector<float>& sums) {
+    for (std::size_t half = sums.size() / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+    }
+    return sums[0];
+  };
+  const std::size_t whole = o.x.size() - o.x.size() % 64;
+  const std::size_t vectors = o.x.size() - o.x.size() % 16;
+  for (std::size_t k = 0; k < vectors; ++k) {
+    float& sum = k < whole ? lane[k % 64] : rest[k % 8];
+    sum = std::fma(o.x[k], o.w[k], sum);
   }
-  for (std::size_t half = 32; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
-  }
-  return lane[0];
+  float sum = halve(lane) + halve(rest);
+  for (std::size_t k = vectors; k < o.x.size(); ++k) sum = std::fma(o.x[k], o.w[k], sum);
+  return sum;
+}
+
+/// Where one output stands among the last ones beyond a multiple of four: 1, 2, 3; 0: it does not.
+inline std::int64_t place_at_edge(std::int64_t column, std::int64_t outputs) {
+  return std::max<std::int64_t>(0, column + 1 - outputs / 4 * 4);
+}
+
+/// A single row of MKL.
+inline float one_row_sum(const OneOutput& o, std::int64_t edge, std::size_t leading,
+                         std::size_t edge_leading) {
+  if (edge == 0) return lane_sum(o, 4, leading);
+  return edge == 2 ? second_edge_sum(o, edge_leading) : lane_sum(o, 8, edge_leading);
+}
+
+inline float many_rows_sum(const OneOutput& o) {
+  const std::int64_t k = o.terms();
+  return in_blocks(o, k > 192 && k < 384 ? k / 2 : 192, fma_sum);
 }
 
 inline float torch_float32(const OneOutput& o) {
-  const bool edge = o.column >= o.outputs - o.outputs % 4;
-  if (o.rows < 4 || o.outputs < 12) {
-    if (o.rows > 1) return lane_sum(o, edge ? 8 : 4, 0);
-    return edge ? lane_sum(o, 8, std::min<std::size_t>(4, o.x.size()))
-                : lane_sum(o, 4, (o.x.size() - 1) % 4 + 1);
+  const std::int64_t edge = place_at_edge(o.column, o.outputs);
+  if (o.rows == 1) {
+    return one_row_sum(o, edge, (o.x.size() - 1) % 4 + 1, std::min<std::size_t>(4, o.x.size()));
   }
-  const std::int64_t k = o.terms();
-  return in_blocks(o, k > 192 && k < 384 ? k / 2 : 192, fma_sum);
+  if (o.rows < 4 || o.outputs < 12) return lane_sum(o, edge > 0 ? 8 : 4, 0);
+  return many_rows_sum(o);
+}
+
+/// With MKL_CBWR=AVX2: one product before the others. One output of many rows is one row of many.
+inline float torch_avx2_float32(const OneOutput& o) {
+  if (o.rows == 1) return one_row_sum(o, place_at_edge(o.column, o.outputs), 1, 1);
+  if (o.outputs == 1) return one_row_sum(o, place_at_edge(o.row, o.rows), 1, 1);
+  if (o.rows < 4 || o.outputs < 12) {
+    return lane_sum(o, place_at_edge(o.column, o.outputs) > 0 ? 8 : 4, 0);
+  }
+  return many_rows_sum(o);
 }
 
 inline float torch_bfloat16(const OneOutput& o) {

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "sim/linear.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -70,6 +71,7 @@ struct Layer {
                   .rows = problem.rows,
                   .outputs = problem.outputs,
                   .column = j,
+                  .row = i,
                   .storage = problem.storage,
                   .multiprocessors = problem.multiprocessors};
     for (std::int64_t k = 0; k < problem.terms; ++k) {
@@ -166,6 +168,8 @@ std::vector<KernelCase> kernel_cases() {
       {"mi300-fp8", e4m3fnuz, bfloat16, chain("mi300.mfma.e4m3fnuz.f32")},
       {"torch-cpu-linear", binary32, binary32, test::torch_float32},
       {"torch-cpu-linear", bfloat16, bfloat16, test::torch_bfloat16},
+      {"torch-cpu-avx2-linear", binary32, binary32, test::torch_avx2_float32},
+      {"torch-cpu-avx2-linear", bfloat16, bfloat16, test::aten_dot},
       {"control-linear", binary16, binary16,
        [](const OneOutput& o) { return test::fma_sum(o, 0, o.terms()); }},
   };
@@ -215,20 +219,27 @@ TEST(Linear, BordersOfTorchRules) {
   EXPECT_EQ(order(4, 12, 384, binary32), "blocks(192)");
   EXPECT_EQ(order(4, 11, 384, binary32), "lanes(4,1,join=halving,tail=scalar)");
   EXPECT_EQ(order(3, 12, 384, binary32), "lanes(4,1,join=halving,tail=scalar)");
-  EXPECT_EQ(order(1, 1, 4096, bfloat16), "lanes(64,1,join=halving)");
+  EXPECT_EQ(order(1, 1, 4096, bfloat16), "torch-dot(8)");
   EXPECT_EQ(order(1, 2, 4096, bfloat16), "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)");
   EXPECT_EQ(order(2, 2, 1025, bfloat16), "blocks(1024)/mma(x86.vdpbf16ps.bf16.f32)");
   EXPECT_EQ(order(1, 2, 4097, bfloat16), "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)");
-  const auto plan = plan_linear(kernel, {1, 14, 8, binary32, 1}).value();
-  ASSERT_EQ(plan.columns.size(), 2U);
-  EXPECT_EQ(plan.columns[0].count, 12);
-  EXPECT_EQ(plan.columns[0].leading_terms, 4);
-  EXPECT_EQ(plan.columns[1].first, 12);
-  EXPECT_EQ(plan.columns[1].leading_terms, 4);
-  EXPECT_EQ(to_string(plan.columns[1].order), "lanes(8,1,join=halving,tail=scalar)");
-  EXPECT_EQ(plan_linear(kernel, {1, 14, 7, binary32, 1})->columns[0].leading_terms, 3);
-  EXPECT_EQ(plan_linear(kernel, {1, 14, 7, binary32, 1})->columns[1].leading_terms, 4);
-  EXPECT_EQ(plan_linear(kernel, {2, 14, 8, binary32, 1})->columns[0].leading_terms, 0);
+  const auto columns = [&](std::int64_t rows, std::int64_t outputs, std::int64_t terms) {
+    std::string text;
+    const auto plan = plan_linear(kernel, {rows, outputs, terms, binary32, 1});
+    for (const LinearColumns& c : plan.value().columns) {
+      text += fmt::format("{}+{} {}; ", c.first, c.count, to_string(c.order));
+    }
+    return text;
+  };
+  const std::string main_part = "0+12 lanes(4,1,join=halving,tail=scalar,head=4); ";
+  const std::string edge = " lanes(8,1,join=halving,tail=scalar,head=4); ";
+  const std::string second = " lanes(4,1,join=halving,tail=scalar,multiple=8,head=4); ";
+  EXPECT_EQ(columns(1, 13, 8), main_part + "12+1" + edge);
+  EXPECT_EQ(columns(1, 14, 8), main_part + "12+1" + edge + "13+1" + second);
+  EXPECT_EQ(columns(1, 15, 8), main_part + "12+1" + edge + "13+1" + second + "14+1" + edge);
+  EXPECT_EQ(columns(1, 12, 7), "0+12 lanes(4,1,join=halving,tail=scalar,head=3); ");
+  EXPECT_EQ(columns(2, 14, 8),
+            "0+12 lanes(4,1,join=halving,tail=scalar); 12+2 lanes(8,1,join=halving,tail=scalar); ");
 }
 
 TEST(Linear, EveryRowMakesAnOrder) {

@@ -77,6 +77,35 @@ TEST(TorchCascade, TreesByHand) {
             "(((((z+0)+(z+2))+(z+4))+(z+6))+((((z+1)+(z+3))+(z+5))+(z+7)))");
 }
 
+// Fewer than two vectors of terms are summed as with one lane; else a vector is the sum of two.
+TEST(TorchCascade, PairsByHand) {
+  EXPECT_EQ(draw("torch-cascade(2,2)", 3), "(((z+0)+1)+2)");
+  EXPECT_EQ(draw("torch-cascade(2,2)", 4), "((z+(0+2))+(z+(1+3)))");
+  EXPECT_EQ(draw("torch-cascade(2,2)", 9), "(((z+8)+((z+(0+2))+(4+6)))+((z+(1+3))+(5+7)))");
+}
+
+// Eight registers of one lane, one register for pairs of what is left, then a single term.
+TEST(TorchDot, ByHand) {
+  const std::string eight = "((((z+0)+(z+4))+((z+2)+(z+6)))+(((z+1)+(z+5))+((z+3)+(z+7))))";
+  EXPECT_EQ(draw("torch-dot(1)", 0), "z");
+  EXPECT_EQ(draw("torch-dot(1)", 1), "(z+0)");
+  EXPECT_EQ(draw("torch-dot(1)", 3), "(((z+0)+1)+2)");
+  EXPECT_EQ(draw("torch-dot(1)", 8), eight);
+  EXPECT_EQ(draw("torch-dot(1)", 9), "(" + eight + "+8)");
+  EXPECT_EQ(draw("torch-dot(1)", 11), "((" + eight + "+((z+8)+9))+10)");
+  EXPECT_EQ(draw("torch-dot(2)", 5), "((((z+0)+2)+((z+1)+3))+4)");
+}
+
+// One term before lane 0, the lanes over a multiple of four, the rest behind the join.
+TEST(Lanes, HeadAndMultipleByHand) {
+  EXPECT_EQ(draw("lanes(2,join=halving,tail=scalar,head=1)", 6), "((((0+1)+3)+(2+4))+5)");
+  EXPECT_EQ(draw("lanes(2,join=halving,tail=scalar,multiple=4,head=1)", 8),
+            "((((((0+1)+3)+(2+4))+5)+6)+7)");
+  EXPECT_EQ(draw("lanes(2,join=halving,tail=scalar,head=3)", 3), "((0+1)+2)");
+  EXPECT_EQ(draw("lanes(2,join=halving,tail=scalar,head=3)", 4), "(((0+1)+2)+3)");
+  EXPECT_EQ(draw("lanes(2,join=sequential,tail=first-lane)", 5), "(((0+2)+4)+(1+3))");
+}
+
 /// Chunk c of accumulator u of one lane: 16 rows of four.
 std::string chunk(int u, int c) { return run("z", 64 * c + u, 4, 64 * c + 64); }
 
@@ -104,12 +133,13 @@ TEST(TorchCascade, ChunksByHand) {
 }
 
 TEST(LibrarySums, FollowTheRulesForEveryLength) {
-  for (const char* word : {"numpy-pairwise", "torch-cascade"}) {
+  for (const char* word : {"numpy-pairwise", "torch-cascade", "paired", "torch-dot"}) {
     for (const std::int64_t width : {1, 4, 8, 16}) {
       order_oracle::Spec spec{.word = word};
-      if (spec.word == "torch-cascade") spec.numbers = {width};
+      if (spec.word != "numpy-pairwise") spec.numbers = {width};
+      if (spec.word == "paired") spec = {.word = "torch-cascade", .numbers = {width, 2}};
       if (spec.word == "numpy-pairwise" && width > 1) continue;
-      for (std::int64_t n = 0; n <= 2500; n += n < 300 ? 1 : 97) {
+      for (std::int64_t n = 0; n <= 2500; n += n < 170 ? 1 : 97) {
         ASSERT_EQ(draw(order_oracle::text(spec), n),
                   order_oracle::draw(order_oracle::build({spec}, n)))
             << order_oracle::text(spec) << " over " << n;

@@ -25,6 +25,7 @@ struct Spec {
   std::string tail = "masked";
   bool init = false;
   std::int64_t multiple = 1;
+  std::int64_t head = 0;
   std::string merge = "sequential";
   std::string partials = {};  ///< a format, or empty
   std::string running = {};
@@ -37,6 +38,7 @@ inline std::string text(const Spec& spec) {
   if (spec.join != "pairwise") arguments.push_back("join=" + spec.join);
   if (spec.tail != "masked") arguments.push_back("tail=" + spec.tail);
   if (spec.multiple != 1) arguments.push_back("multiple=" + std::to_string(spec.multiple));
+  if (spec.head != 0) arguments.push_back("head=" + std::to_string(spec.head));
   if (spec.merge != "sequential") arguments.push_back("merge=" + spec.merge);
   if (!spec.partials.empty()) arguments.push_back("partials=" + spec.partials);
   if (!spec.running.empty()) arguments.push_back("running=" + spec.running);
@@ -68,10 +70,20 @@ inline Node build_lanes(const std::vector<Spec>& specs, std::size_t depth, const
   const Spec& spec = specs[depth];
   const auto width = static_cast<std::size_t>(spec.numbers[0]);
   const auto count = static_cast<std::size_t>(spec.numbers[1]);
-  const std::size_t rest = spec.tail == "masked" ? 0 : terms.size() % width;
+  const std::size_t first = std::min(terms.size(), static_cast<std::size_t>(spec.head));
+  const std::size_t group = spec.multiple == 1 ? width : static_cast<std::size_t>(spec.multiple);
+  const std::size_t rest = spec.tail == "masked" ? 0 : (terms.size() - first) % group;
   std::vector<std::vector<Terms>> cells(width, std::vector<Terms>(count));
-  for (std::size_t i = 0; i < terms.size() - rest; ++i) {
-    cells[i % width][(i / width) % count].push_back(terms[i]);
+  for (std::size_t i = 0; i + first + rest < terms.size(); ++i) {
+    Terms& cell = cells[i % width][(i / width) % count];
+    if (i == 0) cell.assign(terms.begin(), terms.begin() + static_cast<std::ptrdiff_t>(first));
+    cell.push_back(terms[first + i]);
+  }
+  Terms tail(terms.end() - static_cast<std::ptrdiff_t>(rest), terms.end());
+  if (cells[0][0].empty()) return add_up(terms, spec.init);
+  if (spec.tail == "first-lane") {
+    cells[0][0].insert(cells[0][0].end(), tail.begin(), tail.end());
+    tail.clear();
   }
   std::vector<Node> lanes;
   for (const std::vector<Terms>& lane : cells) {
@@ -81,10 +93,8 @@ inline Node build_lanes(const std::vector<Spec>& specs, std::size_t depth, const
     }
     if (!sums.empty()) lanes.push_back(join_nodes("sequential", sums));
   }
-  const Terms tail(terms.end() - static_cast<std::ptrdiff_t>(rest), terms.end());
-  if (lanes.empty()) return add_up(tail, spec.init);
   Node sum = join_nodes(spec.join, lanes, width);
-  if (rest > 0 && spec.tail == "scalar-first") return plus(add_up(tail, spec.init), sum);
+  if (!tail.empty() && spec.tail == "scalar-first") return plus(add_up(tail, spec.init), sum);
   for (const std::int64_t i : tail) sum = plus(sum, term(i));
   return sum;
 }
@@ -139,8 +149,10 @@ inline Node build(const std::vector<Spec>& specs, std::size_t depth, const Terms
   }
   if (spec.word == "blocks" || spec.word == "split") return build_merged(specs, depth, terms);
   if (spec.word == "torch-cascade") {
-    return torch_sum(terms, static_cast<std::size_t>(spec.numbers[0]));
+    const bool paired = spec.numbers.size() > 1;
+    return torch_sum(terms, static_cast<std::size_t>(spec.numbers[0]), paired);
   }
+  if (spec.word == "torch-dot") return torch_dot(terms, static_cast<std::size_t>(spec.numbers[0]));
   for (const std::int64_t i : terms) nodes.push_back(term(i));  // pairwise, halving
   const Node sum = spec.word == "numpy-pairwise" ? numpy_sum(terms) : join_nodes(spec.word, nodes);
   return spec.init ? plus(zero(), sum) : sum;

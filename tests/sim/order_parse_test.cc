@@ -54,6 +54,10 @@ TEST(OrderText, CanonicalText) {
       {"numpy-pairwise", "numpy-pairwise"},
       {"lanes(4)/numpy-pairwise(init=zero)", "lanes(4,1)/numpy-pairwise(init=zero)"},
       {"torch-cascade( 8 )", "torch-cascade(8)"},
+      {"torch-cascade(8 , 1)", "torch-cascade(8)"},
+      {"torch-cascade(8, 2)", "torch-cascade(8,2)"},
+      {"torch-dot( 8 )", "torch-dot(8)"},
+      {"lanes(4,head=3,multiple=8,tail=scalar)", "lanes(4,1,tail=scalar,multiple=8,head=3)"},
       {"blocks(128)/mma(h100.wgmma.e4m3.f32)", "blocks(128)/mma(h100.wgmma.e4m3.f32)"},
       {" mma ( a100.f16.f16 ) ", "mma(a100.mma.f16.f16)"},  // another name of the unit
       {"mma(a100.mma.f16.f16(zero_exponent=-20))", "mma(a100.mma.f16.f16(zero_exponent=-20))"},
@@ -100,7 +104,7 @@ TEST(OrderText, RandomOrdersRoundTrip) {
 
 constexpr std::string_view kinds =
     "sequential, reverse, perm, exact, pairwise, halving, lanes, blocks, split, mma, "
-    "numpy-pairwise, torch-cascade";
+    "numpy-pairwise, torch-cascade, torch-dot";
 
 TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
   const std::string names(kinds);
@@ -160,19 +164,21 @@ TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
       {"lanes(x)", "order position 7: found 'x'; accepted: the number of lanes, 1 to 1048576"},
       {"lanes(4,0)",
        "order position 9: found '0'; accepted: the number of accumulators, 1 to 1048576"},
-      {"lanes(4,)", "order position 9: found ')'; accepted: join, tail, init"},
-      {"lanes(4,2,2)", "order position 11: found '2'; accepted: join, tail, init"},
+      {"lanes(4,)", "order position 9: found ')'; accepted: join, tail, multiple, head, init"},
+      {"lanes(4,2,2)", "order position 11: found '2'; accepted: join, tail, multiple, head, init"},
       {"lanes(4,jion=halving)",
-       "order position 9: found 'jion'; accepted: join, tail, init (did you mean join?)"},
+       "order position 9: found 'jion'; accepted: join, tail, multiple, head, init (did you mean "
+       "join?)"},
       {"lanes(4,join)", "order position 13: found ')'; accepted: '=' after join"},
       {"lanes(4,join=halvin)",
        "order position 14: found 'halvin'; accepted: pairwise, halving, sequential, butterfly (did "
        "you mean halving?)"},
       {"lanes(4,tail=none)",
-       "order position 14: found 'none'; accepted: masked, scalar, scalar-first"},
+       "order position 14: found 'none'; accepted: masked, scalar, scalar-first, first-lane"},
       {"lanes(4,tail=scalar,tail=masked)",
        "order position 21: found 'tail'; accepted: tail only once in an item"},
-      {"lanes(4,join=halving,2)", "order position 22: found '2'; accepted: join, tail, init"},
+      {"lanes(4,join=halving,2)",
+       "order position 22: found '2'; accepted: join, tail, multiple, head, init"},
       {"reverse(init=one)", "order position 14: found 'one'; accepted: zero"},
       {"reverse(join=halving)", "order position 9: found 'join'; accepted: init"},
       {"perm", "order position 5: found the end; accepted: '(' and " + perm},
@@ -190,7 +196,25 @@ TEST(OrderText, EveryErrorNamesPositionFindAndChoice) {
        "order position 14: found the end; accepted: '(' and the number of lanes, 1 to 1048576"},
       {"torch-cascade()",
        "order position 15: found ')'; accepted: the number of lanes, 1 to 1048576"},
-      {"torch-cascade(8,8)", "order position 16: found ','; accepted: ')'"},
+      {"torch-cascade(8,8)",
+       "order position 17: found '8'; accepted: 1, or 2 for 16-bit numbers, which are added in "
+       "pairs"},
+      {"torch-cascade(8,2,2)", "order position 19: found '2'; accepted: ')'"},
+      {"torch-cascade(8;2)", "order position 16: found ';'; accepted: ',' or ')'"},
+      {"torch-dot(8,2)", "order position 12: found ','; accepted: ')'"},
+      {"torch-dot(8)/exact",
+       "order position 13: found '/'; accepted: the end, because torch-dot takes nothing inside"},
+      {"lanes(4,head=1)/exact",
+       "order position 16: found '/'; accepted: the end, because lanes with a head takes nothing "
+       "inside"},
+      {"lanes(4,tail=first-lane)/exact",
+       "order position 25: found '/'; accepted: the end, because lanes with tail=first-lane takes "
+       "nothing inside"},
+      {"lanes(4,head=0)",
+       "order position 14: found '0'; accepted: the first terms, for lane 0, 1 to 1048576"},
+      {"lanes(4,multiple=8)",
+       "order position 19: found ')'; accepted: ',tail=scalar', ',tail=scalar-first' or "
+       "',tail=first-lane' beside multiple"},
       {"torch-cascade(8)/exact",
        "order position 17: found '/'; accepted: the end, because torch-cascade takes nothing "
        "inside"},

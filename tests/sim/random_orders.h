@@ -70,14 +70,19 @@ inline std::vector<Spec> random_order(std::mt19937_64& random, std::int64_t n,
         spec.numbers = {1 + below(9), 1 + below(4)};
         spec.join = std::vector<std::string>{"pairwise", "halving", "sequential",
                                              "butterfly"}[random() % 4];
-        spec.tail = std::vector<std::string>{"masked", "scalar", "scalar-first"}[random() % 3];
+        spec.tail = std::vector<std::string>{"masked", "scalar", "scalar-first",
+                                             "first-lane"}[random() % 4];
+        if (spec.tail != "masked" && below(3) == 0) spec.multiple = 1 + below(12);
+        if (below(4) == 0) spec.head = 1 + below(5);
         break;
       case 8:
         spec.word = "numpy-pairwise";
         break;
       case 9:
-        spec.word = "torch-cascade";
+        spec.word = below(2) == 0 ? "torch-cascade" : "torch-dot";
         spec.numbers = {1 + below(9)};
+        if (spec.word == "torch-dot") spec.numbers = {std::int64_t{1} << below(4)};
+        if (spec.word == "torch-cascade" && below(3) == 0) spec.numbers.push_back(2);
         spec.init = false;
         break;
       default:
@@ -111,9 +116,10 @@ inline std::vector<Spec> random_order(std::mt19937_64& random, std::int64_t n,
       }
     }
     specs.push_back(spec);
-    const std::vector<std::string> last = {"sequential", "exact",          "pairwise",
-                                           "halving",    "numpy-pairwise", "torch-cascade"};
+    const std::vector<std::string> last = {"sequential",     "exact",         "pairwise", "halving",
+                                           "numpy-pairwise", "torch-cascade", "torch-dot"};
     if (std::find(last.begin(), last.end(), spec.word) != last.end()) break;
+    if (spec.head > 0 || spec.tail == "first-lane") break;
   }
   return specs;
 }

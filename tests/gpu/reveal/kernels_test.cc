@@ -75,7 +75,7 @@ void expect_declared(const LinearKernel& kernel, const Format& format, std::int6
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_TRUE(found->explained());
   for (const LinearColumns& declared : plan->columns) {
-    if (declared.leading_terms > 0) continue;
+    if (declared.order.items.back().head > 0) continue;
     const auto sums = std::find_if(
         found->classes.begin(), found->classes.end(), [&](const RevealedSums& candidate) {
           return std::find(candidate.where.columns.begin(), candidate.where.columns.end(),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/operators/residual.h"
+#include "sim/sleef.h"
 #include "softfloat/formats.h"
 #include "tests/sim/exp_plain.h"
 #include "tests/sim/operators/plain.h"
@@ -24,9 +25,13 @@ using oracle::Random;
 Number plain_activation(const ActivationKernel& kernel, Number x, std::size_t i, std::size_t n) {
   switch (kernel.function) {
     case ActivationFunction::silu: {
-      const bool body = kernel.group == 32 && i < n / 32 * 32;  // SLEEF only there
-      const Number e =
-          body ? Number(oracle::plain_sleef_u10((-x).value())) : oracle::by_mpfr(mpfr_exp, -x);
+      if (!kernel.name.starts_with("torch-cpu")) {
+        return x / (Number(1) + oracle::by_mpfr(mpfr_exp, -x));
+      }
+      // Two vectors at a time by SLEEF, the rest by the C library.
+      const std::size_t group = kernel.name == "torch-cpu-silu" ? 32 : 16;
+      const Number e = i < n / group * group ? oracle::plain_sleef_u10((-x).value())
+                                             : oracle::plain_libm_expf((-x).value());
       return x / (Number(1) + e);
     }
     case ActivationFunction::gelu:
@@ -37,7 +42,10 @@ Number plain_activation(const ActivationKernel& kernel, Number x, std::size_t i,
   const Number cube = x * x * x;
   const Number inner =
       kernel.fused ? oracle::fma(Number(0.044715F), cube, x) : x + Number(0.044715F) * cube;
-  const Number tanh = oracle::by_mpfr(mpfr_tanh, Number(0.7978845608F) * inner);
+  const Number argument = Number(0.7978845608F) * inner;
+  const Number tanh = kernel.name == "torch-cpu-gelu-tanh"
+                          ? Number(sleef_tanh_u10(argument.value()))  // its own test has vectors
+                          : oracle::by_mpfr(mpfr_tanh, argument);
   return Number(0.5F) * x * (Number(1) + tanh);
 }
 

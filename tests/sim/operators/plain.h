@@ -109,17 +109,17 @@ inline Number sum_of_warp(const Terms& terms, std::size_t width) {
   return *butterfly(lanes);
 }
 
-/// PyTorch's vec::reduce_all with 16 lanes: halves 8, 4, 2, 1; fewer than 16 terms in sequence. The
-/// last terms go to their lanes, or are added to the result one by one.
-inline Number sum_of_16_lanes(const Terms& terms, bool tail_after) {
+/// PyTorch's vec::reduce_all with a power of two of lanes: joined by halves; fewer terms in
+/// sequence. The last terms go to their lanes, or are added to the result one by one.
+inline Number sum_of_lanes(const Terms& terms, std::size_t width, bool tail_after) {
   std::optional<Number> result;
-  if (terms.size() < 16) {
+  if (terms.size() < width) {
     for (std::size_t k = 0; k < terms.size(); ++k) terms.add(result, k);
     return *result;
   }
-  std::vector<std::optional<Number>> lanes(16);
-  const std::size_t whole = tail_after ? terms.size() / 16 * 16 : terms.size();
-  for (std::size_t k = 0; k < whole; ++k) terms.add(lanes[k % 16], k);
+  std::vector<std::optional<Number>> lanes(width);
+  const std::size_t whole = tail_after ? terms.size() / width * width : terms.size();
+  for (std::size_t k = 0; k < whole; ++k) terms.add(lanes[k % width], k);
   result = butterfly(lanes);
   for (std::size_t k = whole; k < terms.size(); ++k) terms.add(result, k);
   return *result;
@@ -216,8 +216,10 @@ inline Number sum_exactly(const Terms& terms) {
 inline Number plain_sum(std::string_view row, const Terms& terms) {
   const auto begins = [&](std::string_view text) { return row.substr(0, text.size()) == text; };
   if (begins("torch-cpu-rms")) return sum_of_torch(terms);
-  if (begins("torch-cpu-softmax-16bit")) return sum_of_16_lanes(terms, true);
-  if (begins("torch-cpu")) return sum_of_16_lanes(terms, false);
+  if (begins("torch-cpu-avx2-softmax-16bit")) return sum_of_lanes(terms, 8, true);
+  if (begins("torch-cpu-avx2")) return sum_of_lanes(terms, 8, false);
+  if (begins("torch-cpu-softmax-16bit")) return sum_of_lanes(terms, 16, true);
+  if (begins("torch-cpu")) return sum_of_lanes(terms, 16, false);
   if (begins("batch-invariant")) return sum_of_triton_blocks(terms);
   if (begins("control-rms-exact") || begins("llama.cpp-cpu-rms")) return sum_exactly(terms);
   if (row == "gpu-softmax" || row == "gpu-log-softmax") return sum_of_warp(terms, 32);

@@ -45,7 +45,12 @@ std::vector<float> plain_softmax(const SoftmaxKernel& kernel, const SoftmaxProbl
   Terms terms;
   for (std::int64_t k = 0; k < problem.columns; ++k) {
     t.push_back(Number(row[k]) - Number(largest));
-    terms.a.push_back(plain_exp(kernel.exp, t.back()));
+    // 16-bit rows: whole vectors by SLEEF, the rest by the C library.
+    const std::int64_t width = kernel.name.starts_with("torch-cpu-avx2") ? 8 : 16;
+    const bool has_tail = kernel.name.ends_with("-16bit");
+    const std::int64_t vectors = has_tail ? problem.columns / width * width : problem.columns;
+    terms.a.push_back(k < vectors ? plain_exp(kernel.exp, t.back())
+                                  : Number(oracle::plain_libm_expf(t.back().value())));
     terms.b.emplace_back(1.0F);
   }
   const Number sum = oracle::plain_sum(kernel.name, terms);

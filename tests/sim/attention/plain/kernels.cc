@@ -20,6 +20,7 @@ using softfloat::binary32;
 
 constexpr std::array<softfloat::Format, 2> halves{binary16, bfloat16};
 constexpr std::array<softfloat::Format, 1> half{binary16};
+constexpr std::array<softfloat::Format, 2> single_or_bfloat16{binary32, bfloat16};
 constexpr std::array<softfloat::Format, 3> all_formats{binary32, bfloat16, binary16};
 constexpr std::array<std::int64_t, 9> head_dims{32, 16, 32, 64, 64, 80, 96, 128, 256};
 constexpr std::array<std::int64_t, 10> flash_head_dims{32, 32, 64, 64, 80, 96, 128, 160, 192, 256};
@@ -89,6 +90,16 @@ std::vector<Kernel> make_kernels() {
         .most_queries = 900,
         .products = 250'000},
        torch_cpu},
+      {"torch-cpu-avx2",
+       {.storages = single_or_bfloat16,
+        .head_dims = head_dims,
+        .longest = 1100,
+        .most_queries = 900,
+        .products = 250'000},
+       torch_cpu_avx2},
+      {"torch-cpu-avx2-eager",
+       {.storages = single_or_bfloat16, .head_dims = head_dims, .longest = 300},
+       torch_cpu_avx2_eager},
       {"llama.cpp-cpu", {.storages = half, .head_dims = head_dims, .longest = 1100}, llama_cpu},
   };
 }

@@ -7,8 +7,25 @@
 #include <cmath>
 
 #include "softfloat/formats.h"
+#include "tests/sim/exp_plain.h"
+#include "tests/sim/linear_oracle.h"
 
 namespace kvsim::plain {
+
+float blocked_dot(std::span<const float> a, std::span<const float> b, const float* start) {
+  const std::size_t size = a.size() > 192 && a.size() < 384 ? a.size() / 2 : 192;
+  float sum = start == nullptr ? 0.0F : *start;
+  bool added = start != nullptr;
+  for (std::size_t first = 0; first < a.size(); first += size) {
+    float block = 0;
+    for (std::size_t k = first; k < std::min(first + size, a.size()); ++k) {
+      block = std::fma(a[k], b[k], block);
+    }
+    sum = added ? sum + block : block;
+    added = true;
+  }
+  return sum;
+}
 namespace {
 
 float four_lane_dot(std::span<const float> a, std::span<const float> b) {
@@ -29,17 +46,58 @@ float serial_dot(std::span<const float> a, std::span<const float> b, float start
   return sum;
 }
 
-/// One accumulator of 16 lanes over whole vectors, halved, then the tail.
-float vector_sum(const std::vector<float>& terms) {
-  std::array<float, 16> lanes{};
-  const std::size_t whole = terms.size() / 16 * 16;
-  for (std::size_t i = 0; i < whole; ++i) lanes[i % 16] = lanes[i % 16] + terms[i];
-  for (std::size_t width = 8; width >= 1; width /= 2) {
-    for (std::size_t i = 0; i < width; ++i) lanes[i] = lanes[i] + lanes[i + width];
+/// One accumulator of `width` lanes over whole vectors, halved, then the tail.
+float vector_sum(const std::vector<float>& terms, std::size_t width) {
+  std::vector<float> lanes(width, 0.0F);
+  const std::size_t whole = terms.size() / width * width;
+  for (std::size_t i = 0; i < whole; ++i) lanes[i % width] = lanes[i % width] + terms[i];
+  for (std::size_t half = width / 2; half >= 1; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) lanes[i] = lanes[i] + lanes[i + half];
   }
   float sum = lanes[0];
   for (std::size_t i = whole; i < terms.size(); ++i) sum = sum + terms[i];
   return sum;
+}
+
+/// One key of a 16-bit product of one query: groups of four, then from the last key down.
+float dot_in_fours(std::span<const float> a, std::span<const float> b, float start) {
+  std::vector<float> products;
+  for (std::size_t k = 0; k < a.size(); ++k) products.push_back(a[k] * b[k]);
+  float sum = start;
+  std::size_t k = 0;
+  for (; k + 4 <= products.size(); k += 4) {
+    sum = sum + ((products[k] + products[k + 2]) + (products[k + 1] + products[k + 3]));
+  }
+  for (std::size_t last = products.size(); last > k; --last) sum = sum + products[last - 1];
+  return sum;
+}
+
+/// Where an output stands: in a product of so many rows and columns.
+struct Place {
+  std::int64_t rows = 1;
+  std::int64_t row = 0;
+  std::int64_t columns = 1;
+  std::int64_t column = 0;
+};
+
+test::OneOutput one_output(std::span<const float> a, std::span<const float> b, const Place& at) {
+  test::OneOutput o;
+  o.x.assign(a.begin(), a.end());
+  o.w.assign(b.begin(), b.end());
+  o.rows = at.rows;
+  o.row = at.row;
+  o.outputs = at.columns;
+  o.column = at.column;
+  return o;
+}
+
+/// MKL's product of 16-bit matrices held to AVX2, in binary32.
+float avx2_16bit_dot(const test::OneOutput& o) {
+  if (o.rows == 1 || o.outputs == 1) return test::lane_sum(o, 4, 0);
+  if (o.rows < 4 || o.outputs < 12) {
+    return test::lane_sum(o, test::place_at_edge(o.column, o.outputs) > 0 ? 8 : 4, 0);
+  }
+  return test::many_rows_sum(o);
 }
 
 struct State {
@@ -52,18 +110,33 @@ struct State {
 struct KeyBlock {
   std::int64_t first = 0;
   std::int64_t length = 0;
-  bool few_rows = false;  ///< fewer than 4 queries in the block of queries
+  std::int64_t first_query = 0;
+  std::int64_t queries = 0;  ///< in the block of queries
 };
 
-void visit(const Problem& p, std::int64_t head, std::int64_t i, const KeyBlock& block, State& st) {
+/// q·k of query i and key j, in a block.
+float score(const Problem& p, bool avx2, const KeyBlock& block, std::span<const float> q,
+            std::span<const float> k, const std::array<std::int64_t, 2>& at) {
+  if (!avx2) {
+    const bool lanes = block.queries < 4 || block.length < 12;
+    return lanes ? four_lane_dot(q, k) : blocked_dot(q, k, nullptr);
+  }
+  const test::OneOutput o = one_output(
+      q, k, {block.queries, at[0] - block.first_query, block.length, at[1] - block.first});
+  return p.storage == softfloat::binary32 ? test::torch_avx2_float32(o) : avx2_16bit_dot(o);
+}
+
+void visit(const Problem& p, bool avx2, std::array<std::int64_t, 2> query, const KeyBlock& block,
+           State& st) {
+  const auto [head, i] = query;
+  const std::size_t width = avx2 ? 8 : 16;
   const bool single = p.storage == softfloat::binary32;
   std::vector<float> scores;
   float m = st.m;
   for (std::int64_t j = block.first; j < block.first + block.length; ++j) {
     const std::span<const float> q = p.query(head, i);
     const std::span<const float> k = p.key(head, j);
-    const bool lanes = block.few_rows || block.length < 12;
-    const float dot = lanes ? four_lane_dot(q, k) : blocked_dot(q, k, nullptr);
+    const float dot = score(p, avx2, block, q, k, {i, j});
     float s = dot * (p.soft_cap > 0 ? p.scale() / p.soft_cap : p.scale());
     if (p.soft_cap > 0) s = p.soft_cap * tanh_f(s);
     scores.push_back(p.sees(i, j) ? s : -infinity);
@@ -71,7 +144,7 @@ void visit(const Problem& p, std::int64_t head, std::int64_t i, const KeyBlock& 
   }
   if (m == -infinity) return;
   std::vector<float> e;
-  const std::size_t whole = scores.size() / 16 * 16;
+  const std::size_t whole = scores.size() / width * width;
   for (std::size_t j = 0; j < scores.size(); ++j) {
     const float x = scores[j] - m;
     if (j >= whole) {
@@ -80,8 +153,8 @@ void visit(const Problem& p, std::int64_t head, std::int64_t i, const KeyBlock& 
       e.push_back(single ? exp_u20(x) : fexp_u20(x));
     }
   }
-  const float r = exp_f(st.m - m);
-  st.l = std::fma(r, st.l, vector_sum(e));
+  const float r = oracle::plain_libm_expf(st.m - m);
+  st.l = std::fma(r, st.l, vector_sum(e, width));
   for (float& x : e) x = rounded(p.storage, x);
   std::vector<float> column(e.size());
   for (std::size_t d = 0; d < st.o.size(); ++d) {
@@ -89,30 +162,19 @@ void visit(const Problem& p, std::int64_t head, std::int64_t i, const KeyBlock& 
       column[j] = p.value(head, block.first + static_cast<std::int64_t>(j))[d];
     }
     const float start = st.first ? 0.0F : st.o[d] * r;
-    st.o[d] = block.few_rows ? serial_dot(e, column, start) : blocked_dot(e, column, &start);
+    if (!single && block.queries == 1) {
+      st.o[d] = dot_in_fours(e, column, start);
+    } else if (block.queries < 4 || p.head_dim < 12) {
+      st.o[d] = serial_dot(e, column, start);
+    } else {
+      st.o[d] = blocked_dot(e, column, &start);
+    }
   }
   st.m = m;
   st.first = false;
 }
 
-}  // namespace
-
-float blocked_dot(std::span<const float> a, std::span<const float> b, const float* start) {
-  const std::size_t size = a.size() > 192 && a.size() < 384 ? a.size() / 2 : 192;
-  float sum = start == nullptr ? 0.0F : *start;
-  bool added = start != nullptr;
-  for (std::size_t first = 0; first < a.size(); first += size) {
-    float block = 0;
-    for (std::size_t k = first; k < std::min(first + size, a.size()); ++k) {
-      block = std::fma(a[k], b[k], block);
-    }
-    sum = added ? sum + block : block;
-    added = true;
-  }
-  return sum;
-}
-
-Result torch_cpu(const Problem& p) {
+Result flash(const Problem& p, bool avx2) {
   Result result;
   std::int64_t block_queries = 32;
   if (p.query_len >= 192) block_queries = 64;
@@ -124,12 +186,13 @@ Result torch_cpu(const Problem& p) {
         State state;
         state.o.assign(static_cast<std::size_t>(p.head_dim), 0.0F);
         for (std::int64_t key = 0; key < p.kv_len; key += 512) {
-          const KeyBlock block{key, std::min<std::int64_t>(512, p.kv_len - key), last - first < 4};
+          const KeyBlock block{key, std::min<std::int64_t>(512, p.kv_len - key), first,
+                               last - first};
           bool seen = false;
           for (std::int64_t row = first; row < last; ++row) {
             for (std::int64_t j = key; j < key + block.length; ++j) seen |= p.sees(row, j);
           }
-          if (seen) visit(p, head, i, block, state);
+          if (seen) visit(p, avx2, {head, i}, block, state);
         }
         const bool blind = state.m == -infinity;
         const float inverse = 1.0F / state.l;
@@ -137,6 +200,91 @@ Result torch_cpu(const Problem& p) {
           result.out.push_back(blind ? 0.0F : rounded(p.storage, x * inverse));
         }
         result.lse.push_back(blind ? -infinity : state.m + log_f(state.l));
+      }
+    }
+  }
+  return result;
+}
+
+/// A plain loop for less than 400 multiply-adds.
+bool is_small(std::int64_t rows, std::int64_t columns, std::int64_t terms) {
+  return rows * columns * terms < 400;
+}
+
+float eager_score(const Problem& p, std::span<const float> q, std::span<const float> k,
+                  const Place& at) {
+  if (is_small(at.rows, at.columns, p.head_dim)) return serial_dot(q, k, 0);
+  const test::OneOutput o = one_output(q, k, at);
+  if (p.storage != softfloat::binary32) return test::aten_dot(o);
+  // With a single key its probability is 1 whatever its score is.
+  return at.columns == 1 ? test::fma_sum(o, 0, o.terms()) : test::torch_avx2_float32(o);
+}
+
+float eager_value(const Problem& p, std::span<const float> e, std::span<const float> v) {
+  if (is_small(p.query_len, p.head_dim, p.kv_len)) return serial_dot(e, v, 0);
+  if (p.storage != softfloat::binary32) {
+    std::array<float, 4> lanes{};
+    const std::size_t whole = e.size() / 4 * 4;
+    for (std::size_t k = 0; k < e.size(); ++k) {
+      float& lane = lanes[k < whole ? k % 4 : 0];
+      lane = std::fma(e[k], v[k], lane);
+    }
+    return ((lanes[0] + lanes[1]) + lanes[2]) + lanes[3];
+  }
+  if (p.query_len < 4 || p.head_dim < 12) return serial_dot(e, v, 0);
+  return blocked_dot(e, v, nullptr);
+}
+
+/// softmax of float32 in vectors of 8, rounded to storage.
+std::vector<float> eager_softmax(const Problem& p, const std::vector<float>& scores) {
+  const float m = *std::max_element(scores.begin(), scores.end());
+  std::vector<float> e;
+  for (const float s : scores) e.push_back(oracle::plain_sleef_u10(s - m));
+  float sum = e[0];
+  if (e.size() < 8) {
+    for (std::size_t j = 1; j < e.size(); ++j) sum = sum + e[j];
+  } else {
+    std::array<float, 8> lanes{};
+    for (std::size_t j = 0; j < e.size(); ++j) lanes[j % 8] = lanes[j % 8] + e[j];
+    for (std::size_t half = 4; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) lanes[i] = lanes[i] + lanes[i + half];
+    }
+    sum = lanes[0];
+  }
+  const float inverse = 1.0F / sum;
+  for (float& x : e) x = rounded(p.storage, x * inverse);
+  return e;
+}
+
+}  // namespace
+
+Result torch_cpu(const Problem& p) { return flash(p, false); }
+
+Result torch_cpu_avx2(const Problem& p) { return flash(p, true); }
+
+Result torch_cpu_avx2_eager(const Problem& p) {
+  Result result;
+  for (std::int64_t head = 0; head < p.heads; ++head) {
+    for (std::int64_t i = 0; i < p.query_len; ++i) {
+      std::vector<float> scores;
+      for (std::int64_t j = 0; j < p.kv_len; ++j) {
+        const Place at{p.query_len, i, p.kv_len, j};
+        float s = rounded(p.storage, eager_score(p, p.query(head, i), p.key(head, j), at));
+        s = rounded(p.storage, s * p.scale());
+        if (p.soft_cap > 0) {
+          s = rounded(p.storage, s / p.soft_cap);
+          s = rounded(p.storage, tanh_f(s));
+          s = rounded(p.storage, s * p.soft_cap);
+        }
+        scores.push_back(p.sees(i, j) ? s : -infinity);
+      }
+      const std::vector<float> e = eager_softmax(p, scores);
+      std::vector<float> column(e.size());
+      for (std::int64_t d = 0; d < p.head_dim; ++d) {
+        for (std::size_t j = 0; j < column.size(); ++j) {
+          column[j] = p.value(head, static_cast<std::int64_t>(j))[static_cast<std::size_t>(d)];
+        }
+        result.out.push_back(rounded(p.storage, eager_value(p, e, column)));
       }
     }
   }
