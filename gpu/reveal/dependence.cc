@@ -62,7 +62,7 @@ class Sweep {
     auto reduction = make_reduction(backend_, shape_);
     if (!reduction) return reduction.error();
     Bits bits;
-    for (const std::uint64_t number : {0, 1}) {
+    for (std::uint64_t number = 0; number < 2; ++number) {
       const CallData data = cancel_data(**reduction, DataKind::cancel, seed_, number);
       const auto sums = (*reduction)->run(data.left, data.right);
       if (!sums) return sums.error();
