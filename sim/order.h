@@ -32,7 +32,7 @@ enum class OrderKind : std::uint8_t {
                    ///< filled up with zeros (unit_dot() of sim/units/dot.h); takes nothing inside
   numpy_pairwise,  ///< `numpy-pairwise`: NumPy's sum of contiguous numbers; takes nothing inside
   torch_cascade,   ///< `torch-cascade(W)`: PyTorch's sum on a CPU with W lanes;
-                  ///< `torch-cascade(W,2)`: that of 16-bit numbers; nothing inside
+                   ///< `torch-cascade(W,2)`: that of 16-bit numbers; nothing inside
   torch_dot,  ///< `torch-dot(W)`: PyTorch's dot product of 16-bit numbers on a CPU with W lanes;
               ///< nothing inside
 };
