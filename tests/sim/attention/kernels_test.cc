@@ -20,7 +20,7 @@ using softfloat::binary16;
 using test::bits_of;
 using test::Layer;
 
-/// Kernels that take binary16, with more than one query or only those that take one.
+/// Kernels of more than one query, or only those that take one.
 std::vector<std::string_view> names(bool decode_only) {
   std::vector<std::string_view> all;
   for (const AttentionKernel& kernel : attention_kernels()) {
