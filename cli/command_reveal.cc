@@ -45,15 +45,14 @@ Result<gpu::Revelation> reveal_shape(RevealRequest& request, const gpu::Reductio
   return gpu::reveal(**reduction, request.options);
 }
 
-Result<Answer> run_sweep(RevealRequest& request) {
-  const auto sizes =
-      gpu::sweep(*request.backend, request.shape, request.sweep->size, request.sweep->first,
-                 request.sweep->last, 64, request.options.seed);
+Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& sweep) {
+  const auto sizes = gpu::sweep(*request.backend, request.shape, sweep.size, sweep.first,
+                                sweep.last, 64, request.options.seed);
   if (!sizes) return sizes.error();
   std::vector<RevealedSizes> classes;
   for (const gpu::SizeClass& one : *sizes) {
     gpu::ReductionShape shape = request.shape;
-    (request.sweep->size == gpu::SweptSize::rows ? shape.rows : shape.columns) = one.first;
+    (sweep.size == gpu::SweptSize::rows ? shape.rows : shape.columns) = one.first;
     auto found = reveal_shape(request, shape);
     if (!found) return found.error();
     classes.push_back({one, std::move(*found)});
@@ -71,15 +70,15 @@ Result<Answer> run_sweep(RevealRequest& request) {
 Result<Answer> run_reveal(const ParsedOptions& options) {
   auto request = reveal_request(options);
   if (!request) return request.error();
-  if (request->sweep) return run_sweep(*request);
+  if (request->sweep) return run_sweep(*request, *request->sweep);
   const auto found = reveal_shape(*request, request->shape);
   if (!found) return found.error();
   const auto dependences = gpu::find_dependences(*request->backend, request->shape,
                                                  request->threads, request->options.seed);
   if (!dependences) return dependences.error();
-  if (request->svg && found->classes.front().tree) {
-    const auto written =
-        write_output_file(*request->svg, gpu::to_svg(*found->classes.front().tree));
+  const auto& tree = found->classes.front().tree;
+  if (request->svg && tree) {
+    const auto written = write_output_file(*request->svg, gpu::to_svg(*tree));
     if (!written) return written.error();
   }
   Answer answer;
