@@ -234,6 +234,7 @@ Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
 Table failing_table(const gpu::RevealedSums& sums) {
   Table table;
   table.title = fmt::format("smallest difference: row {}, column {}, all other terms 0",
+                            // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
                             sums.failing->row, sums.failing->column);
   table.columns = {{"term", "term", "", Align::right},
                    {"left", "x", "", Align::left},
@@ -301,12 +302,14 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
 }
 
 Report sweep_report(const RevealRequest& request, const std::vector<RevealedSizes>& classes) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   const std::string name = request.sweep->size == gpu::SweptSize::rows ? "m" : "n";
   Report report;
   report.schema = "kvsim.reveal/1";
   report.command = "reveal";
   report.headline =
       fmt::format("{}: {} class{} from {} = {} to {}.", what_text(request), classes.size(),
+                  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
                   classes.size() == 1 ? "" : "es", name, request.sweep->first, request.sweep->last);
   Table table;
   table.columns = {{"sizes", name, "", Align::left},

@@ -88,15 +88,18 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   if (const auto done = read_sizes(options, request); !done) return done.error();
   if (const auto done = read_attributes(options, request.shape); !done) return done.error();
   if (options.has("--sweep")) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
     auto sweep = parse_sweep(*options.value("--sweep"));
     if (!sweep) return sweep.error();
     request.sweep = std::move(*sweep);
   }
   request.svg = options.value("--svg");
   if (options.has("--setting")) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
     const auto applied = gpu::apply_setting(*options.value("--setting"));
     if (!applied) return applied.error();
   }
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   auto backend = gpu::make_backend(*options.value("--backend"));
   if (!backend) return backend.error();
   request.backend = std::move(*backend);

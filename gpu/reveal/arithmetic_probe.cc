@@ -90,6 +90,7 @@ class ArithmeticProbe {
     const std::size_t most = std::max<std::size_t>(16, index(calls_.capacity()));
     if (all.size() <= most) return all;
     std::vector<Place> some;
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     for (std::size_t i = 0; i < most; ++i) some.push_back(all[i * all.size() / most]);
     return some;
   }
@@ -155,6 +156,7 @@ class ArithmeticProbe {
     const float unit = std::ldexp(last, scale_);
     for (std::size_t i = 0; i < places.size(); ++i) {
       const float* const sum = sums->data() + 4 * i;
+      // NOLINTNEXTLINE(bugprone-branch-clone)
       if (sum[0] != unit) {
         seen.push_back(RoundingSeen::other);
       } else if (sum[1] == 0 && sum[2] == 0 && sum[3] == 0) {

@@ -83,6 +83,7 @@ class Revealer {
   Result<bool> check_known(RevealedSums& sums) {
     std::vector<SumModel> known;
     for (const RevealedSums& other : result_.classes) {
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       if (other.explained) known.push_back(*other.model);
     }
     // An edge is often computed with other lanes.
@@ -148,11 +149,13 @@ class Revealer {
     // The tree itself, where the grammar has no word for it.
     std::vector<bool> fused;
     for (const ProductSeen seen : sums.arithmetic.products) {
+      // NOLINTNEXTLINE(performance-inefficient-vector-operation)
       fused.push_back(seen != ProductSeen::rounded);
     }
     SumModel itself = model(Order{}, Product::fused, accumulators.back());
     if (sums.arithmetic.product == "rounded") itself.product = Product::rounded;
     itself.order.reset();
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
     itself.tree = sum_tree(*sums.tree, fused);
     if (!itself.tree.nodes.empty()) all.push_back(std::move(itself));
     return all;
@@ -206,11 +209,13 @@ class Revealer {
     for (std::uint64_t number = 16; sums.outputs_checked < options_.least_outputs; ++number) {
       const auto observation = observe(reduction_, DataKind::cancel, options_.seed, number);
       if (!observation) return observation.error();
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       const auto compared = compare(reduction_, *sums.model, sums.where, *observation);
       if (!compared) return compared.error();
       sums.outputs_checked += compared->compared;
       sums.outputs_different += compared->different;
       if (compared->different == 0) continue;
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       auto failing = shrink(reduction_, *sums.model, *observation, *compared);
       if (!failing) return failing.error();
       sums.failing = std::move(*failing);

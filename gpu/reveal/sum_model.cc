@@ -34,6 +34,7 @@ std::vector<Bits> codes(const Format& format, std::span<const float> values) {
 Result<bool> sum_in_order(const SumModel& model, std::int64_t terms, std::span<const float> left,
                           std::span<const float> right, std::vector<float>& sums) {
   MatrixProblem problem;
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   problem.order = *model.order;
   problem.product = model.product;
   problem.input = model.input;
