@@ -140,6 +140,9 @@ bool keeps_rows_in_torch_cpu(const AttentionKernel& kernel, const AttentionProbl
     const std::int64_t rows = std::min(queries, shorter.query_len - first);
     const std::int64_t rows_after = std::min(queries, longer.query_len - first);
     if (in_passes(rows, shorter.head_dim) != in_passes(rows_after, shorter.head_dim)) return false;
+    if (in_fours(rows, short_problem.storage) != in_fours(rows_after, short_problem.storage)) {
+      return false;
+    }
     for (std::int64_t begin = 0; begin < first + rows; begin += keys_of_a_block) {
       const std::int64_t keys = std::min(keys_of_a_block, shorter.kv_len - begin);
       const std::int64_t keys_after = std::min(keys_of_a_block, longer.kv_len - begin);

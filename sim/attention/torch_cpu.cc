@@ -27,6 +27,7 @@ namespace {
 constexpr float no_score = -std::numeric_limits<float>::infinity();
 constexpr std::size_t most_lanes = 16;
 
+using torch_cpu::in_fours;
 using torch_cpu::in_passes;
 using torch_cpu::keys_of_a_block;
 using torch_cpu::pass_length;
@@ -221,11 +222,11 @@ Result<bool> TorchCpu::add_values(const QueryTile& tile, const KeyRange& block,
   const std::int64_t keys = block.size();
   const float* const v = run_.values(tile.kv_head).floats() + block.begin * dim;
   if (!in_passes(tile.count, dim)) {
-    const bool in_fours = tile.count == 1 && run_.problem.storage != softfloat::binary32;
+    const bool fours = in_fours(tile.count, run_.problem.storage);
     for (std::int64_t row = 0; row < state.rows; ++row) {
       const std::span<float> o(state.o.data() + row * dim, index(dim));
       const std::span<const float> p(state.p.data() + row * keys, index(keys));
-      in_fours ? add_in_fours(p, v, o) : add_one_by_one(p, v, o);
+      fours ? add_in_fours(p, v, o) : add_one_by_one(p, v, o);
     }
     return true;
   }

@@ -247,7 +247,7 @@ Node torch(const Layer& layer, Tree& tree) {
   for (std::int64_t begin = 0; begin < shape.kv_len; begin += torch_cpu::keys_of_a_block) {
     const KeyRange block{begin, std::min(begin + torch_cpu::keys_of_a_block, shape.kv_len)};
     if (intersect(block, seen).empty()) continue;
-    if (count == 1 && layer.problem.storage != softfloat::binary32) {
+    if (torch_cpu::in_fours(count, layer.problem.storage)) {
       o = torch_in_fours(block, o, tree);
       continue;
     }
