@@ -58,7 +58,7 @@ Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& sweep) {
     classes.push_back({one, std::move(*found)});
   }
   Answer answer;
-  answer.report = sweep_report(request, classes);
+  answer.report = sweep_report(request, sweep, classes);
   for (const RevealedSizes& one : classes) {
     if (one.found.explained() || answer.exit_code != ExitCode::done) continue;
     answer.exit_code = ExitCode::cannot_tell;

@@ -82,21 +82,20 @@ Json model_json(const gpu::RevealedSums& sums) {
   return out;
 }
 
-Json failing_json(const gpu::RevealedSums& sums) {
-  if (!sums.failing) return {};
+Json failing_json(const gpu::FailingSum& failing) {
   Json out = Json::object();
-  out["row"] = sums.failing->row;
-  out["column"] = sums.failing->column;
+  out["row"] = failing.row;
+  out["column"] = failing.column;
   const auto hex = [](float value) {
     return softfloat::to_hex_float(softfloat::binary32, softfloat::from_float(value));
   };
-  out["seen"] = hex(sums.failing->seen);
-  out["replayed"] = hex(sums.failing->replayed);
+  out["seen"] = hex(failing.seen);
+  out["replayed"] = hex(failing.replayed);
   out["terms"] = Json::array();
-  for (std::size_t i = 0; i < sums.failing->terms.size(); ++i) {
-    out["terms"].push_back(Json{{"term", sums.failing->terms[i]},
-                                {"left", hex(sums.failing->left[i])},
-                                {"right", hex(sums.failing->right[i])}});
+  for (std::size_t i = 0; i < failing.terms.size(); ++i) {
+    out["terms"].push_back(Json{{"term", failing.terms[i]},
+                                {"left", hex(failing.left[i])},
+                                {"right", hex(failing.right[i])}});
   }
   return out;
 }
@@ -124,7 +123,7 @@ Json class_json(const gpu::RevealedSums& sums) {
   out["outputs_checked"] = sums.outputs_checked;
   out["outputs_different"] = sums.outputs_different;
   out["subnormals_as_replayed"] = sums.subnormals_as_replayed;
-  out["failing"] = failing_json(sums);
+  out["failing"] = sums.failing ? failing_json(*sums.failing) : Json();
   return out;
 }
 
@@ -231,15 +230,14 @@ Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
   return table;
 }
 
-Table failing_table(const gpu::RevealedSums& sums) {
+Table failing_table(const gpu::FailingSum& failing) {
   Table table;
   table.title = fmt::format("smallest difference: row {}, column {}, all other terms 0",
-                            // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-                            sums.failing->row, sums.failing->column);
+                            failing.row, failing.column);
   table.columns = {{"term", "term", "", Align::right},
                    {"left", "x", "", Align::left},
                    {"right", "w", "", Align::left}};
-  const Json json = failing_json(sums);
+  const Json json = failing_json(failing);
   for (const Json& term : json["terms"]) {
     if (table.rows.size() == listed_terms) break;
     table.rows.push_back({Cell(term["term"].dump()), Cell(term["left"].get<std::string>()),
@@ -281,7 +279,7 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
   if (found.classes.size() > 1) report.tables.push_back(classes_table(found));
   if (!dependences.empty()) report.tables.push_back(dependences_table(dependences));
   for (const gpu::RevealedSums& sums : found.classes) {
-    if (sums.failing) report.tables.push_back(failing_table(sums));
+    if (sums.failing) report.tables.push_back(failing_table(*sums.failing));
   }
   report.input = input_json(request);
   Json result = model_json(main);
@@ -301,16 +299,15 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
   return report;
 }
 
-Report sweep_report(const RevealRequest& request, const std::vector<RevealedSizes>& classes) {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-  const std::string name = request.sweep->size == gpu::SweptSize::rows ? "m" : "n";
+Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
+                    const std::vector<RevealedSizes>& classes) {
+  const std::string name = sweep.size == gpu::SweptSize::rows ? "m" : "n";
   Report report;
   report.schema = "kvsim.reveal/1";
   report.command = "reveal";
   report.headline =
       fmt::format("{}: {} class{} from {} = {} to {}.", what_text(request), classes.size(),
-                  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-                  classes.size() == 1 ? "" : "es", name, request.sweep->first, request.sweep->last);
+                  classes.size() == 1 ? "" : "es", name, sweep.first, sweep.last);
   Table table;
   table.columns = {{"sizes", name, "", Align::left},
                    {"order", "order", "", Align::left},

@@ -20,7 +20,7 @@ struct RevealedSizes {
   gpu::SizeClass sizes;
   gpu::Revelation found;
 };
-[[nodiscard]] Report sweep_report(const RevealRequest& request,
+[[nodiscard]] Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
                                   const std::vector<RevealedSizes>& classes);
 
 /// One line: why what was found does not explain what was seen; empty where it does.

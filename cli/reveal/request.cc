@@ -87,20 +87,17 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   request.shape.format = (*format)->format;
   if (const auto done = read_sizes(options, request); !done) return done.error();
   if (const auto done = read_attributes(options, request.shape); !done) return done.error();
-  if (options.has("--sweep")) {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-    auto sweep = parse_sweep(*options.value("--sweep"));
+  if (const auto text = options.value("--sweep")) {
+    auto sweep = parse_sweep(*text);
     if (!sweep) return sweep.error();
     request.sweep = std::move(*sweep);
   }
   request.svg = options.value("--svg");
-  if (options.has("--setting")) {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-    const auto applied = gpu::apply_setting(*options.value("--setting"));
+  if (const auto setting = options.value("--setting")) {
+    const auto applied = gpu::apply_setting(*setting);
     if (!applied) return applied.error();
   }
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-  auto backend = gpu::make_backend(*options.value("--backend"));
+  auto backend = gpu::make_backend(options.value("--backend").value_or(""));
   if (!backend) return backend.error();
   request.backend = std::move(*backend);
   const auto set = request.backend->set_threads(request.threads);

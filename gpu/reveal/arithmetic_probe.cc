@@ -90,7 +90,7 @@ class ArithmeticProbe {
     const std::size_t most = std::max<std::size_t>(16, index(calls_.capacity()));
     if (all.size() <= most) return all;
     std::vector<Place> some;
-    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
+    some.reserve(most);
     for (std::size_t i = 0; i < most; ++i) some.push_back(all[i * all.size() / most]);
     return some;
   }
@@ -153,21 +153,18 @@ class ArithmeticProbe {
     const auto sums = calls_.run(ones_, questions);
     if (!sums) return sums.error();
     std::vector<RoundingSeen> seen;
+    seen.reserve(places.size());
     const float unit = std::ldexp(last, scale_);
     for (std::size_t i = 0; i < places.size(); ++i) {
       const float* const sum = sums->data() + 4 * i;
-      // NOLINTNEXTLINE(bugprone-branch-clone)
-      if (sum[0] != unit) {
-        seen.push_back(RoundingSeen::other);
-      } else if (sum[1] == 0 && sum[2] == 0 && sum[3] == 0) {
-        seen.push_back(RoundingSeen::toward_zero);
-      } else if (sum[2] == unit && sum[3] == -unit && sum[1] == 0) {
-        seen.push_back(RoundingSeen::nearest_even);
-      } else if (sum[2] == unit && sum[3] == -unit && sum[1] == unit) {
-        seen.push_back(RoundingSeen::nearest_away);
-      } else {
-        seen.push_back(RoundingSeen::other);
+      RoundingSeen direction = RoundingSeen::other;
+      if (sum[0] == unit && sum[1] == 0 && sum[2] == 0 && sum[3] == 0) {
+        direction = RoundingSeen::toward_zero;
+      } else if (sum[0] == unit && sum[2] == unit && sum[3] == -unit) {
+        if (sum[1] == 0) direction = RoundingSeen::nearest_even;
+        if (sum[1] == unit) direction = RoundingSeen::nearest_away;
       }
+      seen.push_back(direction);
     }
     return seen;
   }

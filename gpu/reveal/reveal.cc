@@ -83,8 +83,7 @@ class Revealer {
   Result<bool> check_known(RevealedSums& sums) {
     std::vector<SumModel> known;
     for (const RevealedSums& other : result_.classes) {
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-      if (other.explained) known.push_back(*other.model);
+      if (other.explained && other.model) known.push_back(*other.model);
     }
     // An edge is often computed with other lanes.
     for (const std::int64_t width : {4, 8, 16}) {
@@ -148,15 +147,14 @@ class Revealer {
     }
     // The tree itself, where the grammar has no word for it.
     std::vector<bool> fused;
+    fused.reserve(sums.arithmetic.products.size());
     for (const ProductSeen seen : sums.arithmetic.products) {
-      // NOLINTNEXTLINE(performance-inefficient-vector-operation)
       fused.push_back(seen != ProductSeen::rounded);
     }
     SumModel itself = model(Order{}, Product::fused, accumulators.back());
     if (sums.arithmetic.product == "rounded") itself.product = Product::rounded;
     itself.order.reset();
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-    itself.tree = sum_tree(*sums.tree, fused);
+    if (sums.tree) itself.tree = sum_tree(*sums.tree, fused);
     if (!itself.tree.nodes.empty()) all.push_back(std::move(itself));
     return all;
   }
@@ -202,6 +200,7 @@ class Revealer {
   }
 
   Result<bool> check(RevealedSums& sums) {
+    if (!sums.model) return true;
     const std::int64_t before = reduction_.calls();
     sums.outputs_checked = 0;
     sums.outputs_different = 0;
@@ -209,13 +208,11 @@ class Revealer {
     for (std::uint64_t number = 16; sums.outputs_checked < options_.least_outputs; ++number) {
       const auto observation = observe(reduction_, DataKind::cancel, options_.seed, number);
       if (!observation) return observation.error();
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       const auto compared = compare(reduction_, *sums.model, sums.where, *observation);
       if (!compared) return compared.error();
       sums.outputs_checked += compared->compared;
       sums.outputs_different += compared->different;
       if (compared->different == 0) continue;
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       auto failing = shrink(reduction_, *sums.model, *observation, *compared);
       if (!failing) return failing.error();
       sums.failing = std::move(*failing);

@@ -31,11 +31,11 @@ std::vector<Bits> codes(const Format& format, std::span<const float> values) {
   return result;
 }
 
-Result<bool> sum_in_order(const SumModel& model, std::int64_t terms, std::span<const float> left,
-                          std::span<const float> right, std::vector<float>& sums) {
+Result<bool> sum_in_order(const SumModel& model, const Order& order, std::int64_t terms,
+                          std::span<const float> left, std::span<const float> right,
+                          std::vector<float>& sums) {
   MatrixProblem problem;
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-  problem.order = *model.order;
+  problem.order = order;
   problem.product = model.product;
   problem.input = model.input;
   problem.accumulator = model.accumulator;
@@ -83,7 +83,7 @@ Result<std::vector<float>> replay(const SumModel& model, std::int64_t terms,
   std::vector<float> sums(index(rows * columns), 0.0F);
   const auto done =
       model.order
-          ? sum_in_order(model, terms, left, right, sums)
+          ? sum_in_order(model, *model.order, terms, left, right, sums)
           : sum_by_tree(model, terms, left, right,
                         only != nullptr ? *only : SumClass{all_up_to(rows), all_up_to(columns)},
                         sums);
