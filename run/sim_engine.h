@@ -22,7 +22,8 @@ inline constexpr std::string_view sim_engine_name = "sim";
 
 /// What becomes of rows that a pass from the start has in common with the pass before it, where the
 /// dispatch gives them the same bits (IncrementalDecoder::keeps_rows()). Changes no bit and no byte
-/// of a record.
+/// of a record; the one exception that can be thought of, the sign of an attention output that is
+/// exactly zero, needs a layer whose every other product is zero, too.
 enum class CommonRows : std::uint8_t {
   kept,        ///< they stay, and only the others are computed
   recomputed,  ///< everything is computed, as a real machine does

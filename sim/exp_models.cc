@@ -43,8 +43,7 @@ constexpr auto rows = std::to_array<ExpModelRow>({
     {"libm-expf", ExpModel::libm_expf, ExpBase::e, false,
      "GNU C Library, sysdeps/ieee754/flt-32/e_expf.c, with FMA", "2.28", Evidence::measured,
      "a cubic in binary64, at most 0.502 ulp; equal to glibc 2.36 for every binary32; PyTorch's "
-     "tails "
-     "on a CPU"},
+     "tails on a CPU"},
     {"fa4-polynomial", ExpModel::fa4_polynomial, ExpBase::two, false,
      "Dao-AILab/flash-attention, flash_attn/cute/utils.py, ex2_emulation", "2025",
      Evidence::inferred, "a cubic, relative error 8.8e-5; arguments above 127 are not expected"},
@@ -158,8 +157,8 @@ float libm_expf(float x) {
   const double steps = std::fma(inverse_ln_2, argument, shifter) - shifter;
   const double r = std::fma(inverse_ln_2, argument, -steps);
   const auto k = static_cast<int>(steps);
-  const double power =
-      std::ldexp(exp_constants::powers[static_cast<std::size_t>(2 * (k & 31))].high, k >> 5);
+  const auto table_row = static_cast<std::size_t>(k & 31);
+  const double power = std::ldexp(exp_constants::powers[2 * table_row].high, k >> 5);
   const double upper = std::fma(cubic, r, square);
   const double lower = std::fma(linear, r, 1.0);
   return static_cast<float>(std::fma(upper, r * r, lower) * power);

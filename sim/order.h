@@ -66,8 +66,8 @@ enum class LaneTail : std::uint8_t {
 /// One item of an order. Fields that the kind does not use keep their defaults.
 struct OrderItem {
   OrderKind kind = OrderKind::sequential;
-  std::int64_t size =
-      0;  ///< lanes, torch-cascade, torch-dot: W; blocks: B; split: S; 1 … max_order_size
+  /// lanes, torch-cascade, torch-dot: W; blocks: B; split: S; 1 … max_order_size
+  std::int64_t size = 0;
   /// lanes: U; 1 … max_order_size. torch-cascade: terms that one number of a vector is the sum of;
   /// 1 or 2.
   std::int64_t accumulators = 1;

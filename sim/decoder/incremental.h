@@ -90,7 +90,8 @@ class IncrementalDecoder {
 
   /// Whether a pass over rows 0 … after − 1 gives the first `before` of them the bits that they
   /// have after a pass over these alone, for every token: decided kernel by kernel from the
-  /// dispatch and the sizes (sim/decoder/kept_rows.h). True at most where 0 < before < after.
+  /// dispatch and the sizes (sim/decoder/kept_rows.h), but for the sign of attention outputs that
+  /// are exactly zero. True at most where 0 < before < after.
   [[nodiscard]] bool keeps_rows(std::int64_t before, std::int64_t after) const;
 
   /// Computes the tokens and appends their keys and values to the cache. Errors (usage): no token,

@@ -29,8 +29,7 @@ enum class ActivationFunction : std::uint8_t {
 /// What computes tanh.
 enum class TanhModel : std::uint8_t {
   correctly_rounded,
-  sleef_u10,   ///< sleef_tanh_u10()
-  libm_tanhf,  ///< glibc's tanhf
+  sleef_u10,  ///< sleef_tanh_u10()
 };
 
 /// One row.
@@ -43,10 +42,9 @@ struct ActivationKernel {
   std::int64_t group = 0;
   ExpModel tail_exp = ExpModel::correctly_rounded;
   bool fused = false;  ///< gelu_tanh: x + 0.044715 · x³ is one fused multiply-add
-  TanhModel tanh = TanhModel::correctly_rounded;       ///< gelu_tanh
-  TanhModel tail_tanh = TanhModel::correctly_rounded;  ///< gelu_tanh: of the tail behind the groups
-  std::string_view source = {};                        ///< repository and file, or document
-  std::string_view date = {};  ///< of the source: a version, a month or a year
+  TanhModel tanh = TanhModel::correctly_rounded;  ///< gelu_tanh
+  std::string_view source = {};                   ///< repository and file, or document
+  std::string_view date = {};                     ///< of the source: a version, a month or a year
   softfloat::Evidence evidence = softfloat::Evidence::assumed;
   std::string_view note = {};  ///< what is assumed; may be empty
 };
