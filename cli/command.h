@@ -31,6 +31,7 @@ struct Command {
   Result<Answer> (*run)(const ParsedOptions& options);
 };
 
+extern const Command crosscheck_command;
 extern const Command diff_command;
 extern const Command eval_command;
 extern const Command fetch_command;

@@ -51,9 +51,11 @@ Result<bool> read_attention(const OperatorCall& call, TorchCall& read) {
     read.attention = TorchAttention::flash;
   } else if (backend == "math") {
     read.attention = TorchAttention::math;
+  } else if (backend == "eager") {
+    read.attention = TorchAttention::eager;
   } else if (backend != "chosen") {
-    return usage(
-        fmt::format("sdpa: attribute backend={:.40} is none of chosen, flash, math", backend));
+    return usage(fmt::format("sdpa: attribute backend={:.40} is none of chosen, flash, math, eager",
+                             backend));
   }
   return true;
 }

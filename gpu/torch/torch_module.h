@@ -16,7 +16,12 @@
 namespace kvsim::gpu {
 
 /// Which implementation scaled_dot_product_attention may choose.
-enum class TorchAttention : std::uint8_t { chosen, flash, math };
+enum class TorchAttention : std::uint8_t {
+  chosen,
+  flash,
+  math,
+  eager,  ///< written out, as transformers' eager_attention_forward has it
+};
 
 /// A checked call with its attributes read.
 struct TorchCall {

@@ -7,8 +7,10 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -89,7 +91,32 @@ std::optional<at::Tensor> optional_input(const Inputs& inputs, std::size_t i) {
   return inputs[i];
 }
 
+/// huggingface/transformers 5.24, eager_attention_forward with its causal mask.
+at::Tensor eager_attention(const TorchCall& call, const Inputs& inputs) {
+  const at::Tensor query = inputs[0].unsqueeze(0);
+  const std::int64_t groups = inputs[0].size(0) / inputs[1].size(0);
+  const auto repeat = [&](const at::Tensor& kv) {
+    if (groups == 1) return kv.unsqueeze(0);
+    return kv.unsqueeze(1)
+        .expand({kv.size(0), groups, kv.size(1), kv.size(2)})
+        .reshape({1, kv.size(0) * groups, kv.size(1), kv.size(2)});
+  };
+  const double scale = call.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
+  at::Tensor weights = at::matmul(query, repeat(inputs[1]).transpose(2, 3)) * scale;
+  if (call.causal) {
+    const at::Tensor unseen =
+        at::ones({query.size(2), query.size(2)}, query.options().dtype(at::kBool)).triu(1);
+    double lowest = std::numeric_limits<float>::lowest();
+    if (query.scalar_type() == at::kHalf) lowest = std::numeric_limits<at::Half>::lowest();
+    if (query.scalar_type() == at::kBFloat16) lowest = std::numeric_limits<at::BFloat16>::lowest();
+    weights = weights + at::zeros_like(weights).masked_fill(unseen, lowest);
+  }
+  weights = at::softmax(weights, -1, at::kFloat).to(query.scalar_type());
+  return at::matmul(weights, repeat(inputs[2])).squeeze(0);
+}
+
 at::Tensor attention(const TorchCall& call, const Inputs& inputs) {
+  if (call.attention == TorchAttention::eager) return eager_attention(call, inputs);
   at::Context& context = at::globalContext();
   const bool flash = call.attention != TorchAttention::math;
   const bool math = call.attention != TorchAttention::flash;

@@ -51,7 +51,8 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
               .dispatch = options_.dispatch.dispatch(),
               .attention = options_.attention,
               .engine = options_.engine,
-              .plant = options_.plant};
+              .plant = options_.plant,
+              .rope_source = options_.rope_source};
     Result<std::unique_ptr<decoder::RowOperators>> made = decoder::make_operators(setup_);
     if (!made) return made.error();
     operators_ = std::move(*made);

@@ -15,6 +15,7 @@
 #include "sim/decoder/kv_cache.h"
 #include "sim/decoder/launch.h"
 #include "sim/decoder/plants.h"
+#include "sim/decoder/rope_source.h"
 #include "sim/decoder/weights_view.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch_choice.h"
@@ -32,6 +33,8 @@ struct DecoderArmOptions {
   AttentionOptions attention = {};
   EngineOptions engine = {};  ///< changes no bit
   Plant plant = Plant::none;
+  /// Where the RoPE factors come from instead of the dispatch's kernel; may be empty.
+  RopeSource rope_source = {};
 };
 
 /// A result of one operator, given to an observer while it is there.

@@ -36,7 +36,9 @@ float round_to_odd(double x) {
 class KernelOperators : public RowOperators {
  public:
   KernelOperators(const OperatorSetup& setup, const NamedKernels& kernels)
-      : setup_(setup), kernels_(kernels), tables_(kernels.rope, setup.formats.activations) {}
+      : setup_(setup),
+        kernels_(kernels),
+        tables_(kernels.rope, setup.formats.activations, setup.rope_source) {}
 
   void begin(const PassRows& rows) override {
     rows_ = rows;

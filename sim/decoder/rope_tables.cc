@@ -18,12 +18,14 @@ Result<const RopeTable*> RopeTables::find(const LayerPosition& layer, std::int64
   }
   if (entry->table.positions <= last) {
     // A little longer than asked for, so that token after token finds it long enough.
+    const std::int64_t positions = last + 1 + std::min<std::int64_t>(last, 256);
     Result<RopeTable> made =
-        make_rope_table(kernel_, {.storage = storage_,
-                                  .rotated = head_dim,
-                                  .base = layer.rope_base,
-                                  .positions = last + 1 + std::min<std::int64_t>(last, 256),
-                                  .custom_frequencies = layer.custom_frequencies});
+        source_ ? source_(layer.window > 0, positions)
+                : make_rope_table(kernel_, {.storage = storage_,
+                                            .rotated = head_dim,
+                                            .base = layer.rope_base,
+                                            .positions = positions,
+                                            .custom_frequencies = layer.custom_frequencies});
     if (!made) return made.error();
     entry->table = std::move(*made);
   }

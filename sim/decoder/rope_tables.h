@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "sim/decoder/rope_source.h"
 #include "sim/decoder/row_operators.h"
 #include "sim/operators/rope.h"
 #include "softfloat/format.h"
@@ -17,10 +19,12 @@ namespace kvsim::decoder {
 /// short is made anew, longer.
 class RopeTables {
  public:
-  RopeTables(const RopeKernel& kernel, const softfloat::Format& storage)
-      : kernel_(kernel), storage_(storage) {}
+  /// `source` may be empty: the kernel makes the tables.
+  RopeTables(const RopeKernel& kernel, const softfloat::Format& storage, RopeSource source)
+      : kernel_(kernel), storage_(storage), source_(std::move(source)) {}
 
-  /// A table that reaches position `last`; valid until the next call. Errors of make_rope_table().
+  /// A table that reaches position `last`; valid until the next call. Errors of make_rope_table()
+  /// or of the source.
   [[nodiscard]] Result<const RopeTable*> find(const LayerPosition& layer, std::int64_t head_dim,
                                               std::int64_t last);
 
@@ -33,6 +37,7 @@ class RopeTables {
 
   RopeKernel kernel_;
   softfloat::Format storage_;
+  RopeSource source_;
   std::vector<Entry> entries_;
 };
 

@@ -13,6 +13,7 @@
 #include "sim/decoder/kv_cache.h"
 #include "sim/decoder/launch.h"
 #include "sim/decoder/plants.h"
+#include "sim/decoder/rope_source.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch.h"
 #include "sim/engine/numbers.h"
@@ -88,6 +89,7 @@ struct OperatorSetup {
   AttentionOptions attention = {};
   EngineOptions engine = {};
   Plant plant = Plant::none;
+  RopeSource rope_source = {};
 };
 
 /// The operators of a decoder on the rows of one pass, one after another. What computes them is the
