@@ -21,7 +21,7 @@ namespace kvsim {
 namespace {
 
 constexpr std::size_t listed_numbers = 64;
-constexpr std::size_t listed_failures = 3;
+constexpr std::size_t listed_failures = 8;
 
 std::string hex(double value) {
   return softfloat::to_hex_float(softfloat::binary32,

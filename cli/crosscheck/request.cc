@@ -19,6 +19,7 @@
 #include "gpu/setting.h"
 #include "model/config.h"
 #include "run/model_shape.h"
+#include "sim/attention/kernel.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -142,8 +143,11 @@ Result<DecoderShape> shape_of(const ParsedOptions& options, CrosscheckCommon& co
 Result<CrosscheckCase> captured(const ParsedOptions& options, const std::string& operation) {
   const auto file = ReplayFile::open(options);
   if (!file) return file.error();
-  CrosscheckCase one{.check = {.label = "captured", .operation = operation}, .data = "captured"};
+  CrosscheckCase one;
+  one.data = "captured";
   gpu::Check& check = one.check;
+  check.label = one.data;
+  check.operation = operation;
   std::vector<std::string> names{"x"};
   if (operation == "linear") names = {"x", "w"};
   if (operation == "residual" || operation == "product") names = {"x", "y"};
@@ -299,6 +303,11 @@ Result<EndToEndRequest> end_to_end_request(const ParsedOptions& options) {
     check.attention = gpu::AttentionFunction::eager;
     const std::string kernel =
         fmt::format("{}-eager", common->dispatch.dispatch().attention_prefill);
+    if (find_attention_kernel(kernel) == nullptr) {
+      return Error{
+          ErrorKind::unavailable,
+          fmt::format("dispatch {} has no kernel of eager attention", common->dispatch.name())};
+    }
     for (const std::string_view line : {"attention.prefill", "attention.decode"}) {
       if (const auto set = common->dispatch.set(line, kernel); !set) return set.error();
     }

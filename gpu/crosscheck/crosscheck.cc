@@ -65,6 +65,13 @@ std::string suspect_of(const Check& check, const std::vector<bool>& differs) {
   return "everywhere: another order or another rounding";
 }
 
+/// Multiply-adds of one run, or as many elements.
+std::int64_t work_of(const Check& check) {
+  if (check.operation == "linear") return check.rows * check.outputs * check.terms;
+  if (!check.is_attention()) return check.rows * check.terms;
+  return 2 * check.heads * check.queries * check.keys * check.head_dim;
+}
+
 }  // namespace
 
 Result<CheckOutcome> compare_check(Backend& backend, Simulation& simulation, const Check& check,
@@ -101,7 +108,9 @@ Result<CheckOutcome> compare_check(Backend& backend, Simulation& simulation, con
   }
   outcome.suspect = suspect_of(check, differs);
   if (options.shrinks) {
-    auto failing = shrink(backend, simulation, check, inputs, comparison.first, options.most_runs);
+    const auto runs =
+        static_cast<int>(std::clamp<std::int64_t>(options.most_work / work_of(check), 150, 4000));
+    auto failing = shrink(backend, simulation, check, inputs, comparison.first, runs);
     if (!failing) return failing.error();
     outcome.failing = std::move(*failing);
   }

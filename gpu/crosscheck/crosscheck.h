@@ -44,12 +44,13 @@ struct CheckOutcome {
   std::optional<FailingTensors> failing;
 };
 
-/// Runs both sides on the inputs. With `shrinks` a difference is made small, in at most
-/// `most_runs` more runs of each side. Errors: of observe() and of the simulation.
 struct CompareOptions {
-  bool shrinks = true;
-  int most_runs = 300;
+  bool shrinks = true;  ///< a difference is made small, in more runs of each side
+  /// Multiply-adds that these runs may take, which are at least 150 and at most 4000.
+  std::int64_t most_work = std::int64_t{1} << 32;
 };
+
+/// Runs both sides on the inputs. Errors: of observe() and of the simulation.
 [[nodiscard]] Result<CheckOutcome> compare_check(Backend& backend, Simulation& simulation,
                                                  const Check& check,
                                                  const std::vector<Tensor>& inputs,
