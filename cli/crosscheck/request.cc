@@ -181,6 +181,7 @@ Result<CrosscheckCase> captured(const ParsedOptions& options, const std::string&
   }
   const bool fits = gpu::input_shapes(check) == [&] {
     std::vector<std::vector<std::int64_t>> shapes;
+    shapes.reserve(one.inputs.size());
     for (const gpu::Tensor& tensor : one.inputs) shapes.push_back(tensor.shape);
     return shapes;
   }();
@@ -229,7 +230,7 @@ Result<std::vector<CrosscheckCase>> model_cases(const ParsedOptions& options,
     }
   }
   if (cases.empty()) {
-    return usage(fmt::format("--op {}: {} has no such operator", *options.value("--op"),
+    return usage(fmt::format("--op {}: {} has no such operator", options.value("--op").value_or(""),
                              printable(common.model, 80)));
   }
   return cases;
@@ -256,7 +257,7 @@ Result<CrosscheckRequest> crosscheck_request(const ParsedOptions& options) {
     if (operations->size() != 1) return usage("--tensors is given without one operator in --op");
     auto one = captured(options, operations->front());
     if (!one) return one.error();
-    request.common.model = *options.value("--tensors");
+    request.common.model = options.value("--tensors").value_or("");
     request.cases.push_back(std::move(*one));
   } else {
     if (options.has("--input")) return usage("--input is given without --tensors");
@@ -280,7 +281,7 @@ Result<EndToEndRequest> end_to_end_request(const ParsedOptions& options) {
   }
   if (options.value("--backend").value_or("torch-cpu") != "torch-cpu") {
     return usage(fmt::format("--end-to-end with --backend {}; accepted: torch-cpu",
-                             in_quotes(*options.value("--backend"))));
+                             in_quotes(options.value("--backend").value_or(""))));
   }
   auto common = common_of(options);
   if (!common) return common.error();

@@ -197,6 +197,9 @@ ReductionShape reduction_shape(const Check& check) {
           .terms = check.terms};
 }
 
+/// The model of sums that are explained, and have one.
+const SumModel* model_of(const RevealedSums& sums) { return sums.model ? &*sums.model : nullptr; }
+
 class RevealedSimulation final : public Simulation {
  public:
   RevealedSimulation(Backend& backend, const RevealOptions& options)
@@ -205,7 +208,7 @@ class RevealedSimulation final : public Simulation {
   [[nodiscard]] Result<std::string> kernel(const Check& check) override {
     const auto found = find(check);
     if (!found) return found.error();
-    const SumModel& model = *(*found)->classes.front().model;
+    const SumModel& model = *model_of((*found)->classes.front());
     std::string text = model.order ? to_string(*model.order) : "the tree itself";
     if ((*found)->classes.size() > 1) {
       text += fmt::format(" and {} more", (*found)->classes.size() - 1);
@@ -219,14 +222,14 @@ class RevealedSimulation final : public Simulation {
     if (!found) return found.error();
     const bool is_linear = check.operation == "linear";
     Tensor out =
-        zero_tensor((*found)->classes.front().model->output,
+        zero_tensor(model_of((*found)->classes.front())->output,
                     is_linear ? std::vector{check.rows, check.outputs} : std::vector{check.rows});
     const std::vector<float> ones(static_cast<std::size_t>(check.terms), 1.0F);
     const std::span<const float> left = is_linear ? std::span(inputs[0].values) : std::span(ones);
     const std::span<const float> right = inputs[is_linear ? 1 : 0].values;
     const std::int64_t columns = is_linear ? check.outputs : check.rows;
     for (const RevealedSums& sums : (*found)->classes) {
-      const auto part = replay(*sums.model, check.terms, left, right, &sums.where);
+      const auto part = replay(*model_of(sums), check.terms, left, right, &sums.where);
       if (!part) return part.error();
       for (const std::int64_t i : sums.where.rows) {
         for (const std::int64_t j : sums.where.columns) {
