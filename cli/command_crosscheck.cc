@@ -24,11 +24,10 @@ Result<Answer> run_end_to_end(const ParsedOptions& options) {
   if (!outcome) return outcome.error();
   Answer answer;
   answer.report = end_to_end_report(*request, *outcome);
-  if (outcome->first) {
+  if (const auto& first = outcome->first; first) {
     answer.exit_code = ExitCode::check_failed;
-    answer.complaint =
-        fmt::format("not equal to the bit: first in layer {}, {}, of pass {}",
-                    outcome->first->layer, outcome->first->operation, outcome->first->pass);
+    answer.complaint = fmt::format("not equal to the bit: first in layer {}, {}, of pass {}",
+                                   first->layer, first->operation, first->pass);
   }
   return answer;
 }

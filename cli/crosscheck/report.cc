@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,7 +72,8 @@ Json case_json(const CrosscheckCase& one, const CrosscheckResult& result) {
   out["first"] = Json{
       {"index", result->first}, {"seen", hex(result->seen)}, {"simulated", hex(result->simulated)}};
   out["suspect"] = result->suspect;
-  out["failing"] = result->failing ? failing_json(check, *result->failing) : Json();
+  const std::optional<gpu::FailingTensors>& failing = result->failing;
+  out["failing"] = failing ? failing_json(check, *failing) : Json();
   return out;
 }
 
@@ -186,8 +188,10 @@ Report crosscheck_report(const CrosscheckRequest& request,
   Json cases = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
     cases.push_back(case_json(request.cases[i], results[i]));
-    if (results[i] && results[i]->failing && report.tables.size() <= listed_failures) {
-      report.tables.push_back(failing_table(request.cases[i], *results[i]->failing));
+    if (!results[i]) continue;
+    const std::optional<gpu::FailingTensors>& failing = results[i]->failing;
+    if (failing && report.tables.size() <= listed_failures) {
+      report.tables.push_back(failing_table(request.cases[i], *failing));
     }
   }
   report.input = input_json(request.common);
