@@ -258,6 +258,7 @@ Result<CrosscheckRequest> crosscheck_request(const ParsedOptions& options) {
     auto one = captured(options, operations->front());
     if (!one) return one.error();
     request.common.model = options.value("--tensors").value_or("");
+    request.common.storage = softfloat::format_name(one->check.format);
     request.cases.push_back(std::move(*one));
   } else {
     if (options.has("--input")) return usage("--input is given without --tensors");
