@@ -4,8 +4,10 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/kernels/own_kernels.h"
 #include "cli/kernels/report.h"
 #include "cli/kernels/unit_report.h"
 #include "sim/units/matrix_unit.h"
@@ -38,7 +40,9 @@ Result<Report> units(const ParsedOptions& options) {
 Result<Report> kernels(const ParsedOptions& options) {
   if (options.has("--units")) return units(options);
   KernelFilter filter{{}, options.value("--operator"), options.value("--device")};
-  if (options.positionals().empty()) return kernels_report(filter);
+  const Result<std::vector<OwnKernel>> own = read_own_kernels(own_kernels_path());
+  if (!own) return own.error();
+  if (options.positionals().empty()) return kernels_report(filter, *own);
   const std::string& name = options.positionals().front();
   // A matrix unit is told whole, by any name that it has and with options in brackets.
   if (!filter.operator_name && !filter.device) {
@@ -46,7 +50,7 @@ Result<Report> kernels(const ParsedOptions& options) {
     if (unit) return unit_report(*unit);
   }
   filter.name = name;
-  return kernels_report(filter);
+  return kernels_report(filter, *own);
 }
 
 Result<Answer> run_kernels(const ParsedOptions& options) {
@@ -70,7 +74,8 @@ const Command kernels_command{
     .description =
         "Lists the kernels of every operator, or everything about the one called NAME: in which\n"
         "order it sums, what it rounds where, when it splits. evidence says how well the source\n"
-        "supports the row: documented, measured, inferred or assumed.\n"
+        "supports the row: documented, measured, inferred or assumed. What kvsim reveal --save\n"
+        "kept stands last, from $XDG_CONFIG_HOME/kvsim/kernels.toml (or ~/.config).\n"
         "\n"
         "--units lists the matrix units of GPUs and CPUs: how one instruction computes\n"
         "d = c + Σ a[k]·b[k]. L is the number of products that one block sums at once, F the\n"

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/kernels/own_kernels.h"
 #include "cli/reveal/report.h"
 #include "cli/reveal/request.h"
+#include "cli/reveal/saved_kernel.h"
 #include "cli/sink.h"
 #include "gpu/reveal/addition_tree.h"
 
@@ -36,6 +39,8 @@ constexpr std::array reveal_options{
                "calls that a minor class of columns may take to be probed (default 4096)"},
     OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
     OptionSpec{"--sweep", "m=A..B", "group the sizes m (or n) from A to B by the bits they give"},
+    OptionSpec{"--save", "NAME",
+               "keep the order as a kernel of yours, for kvsim kernels and replay"},
     OptionSpec{"--svg", "FILE", "draw the tree of the largest class into FILE"},
 };
 
@@ -86,6 +91,14 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
   if (!found->explained()) {
     answer.exit_code = ExitCode::cannot_tell;
     answer.complaint = unexplained_text(*found);
+  } else if (request->save && !found->classes.front().model->order) {
+    answer.exit_code = ExitCode::cannot_tell;
+    answer.complaint = "--save: the grammar of orders has no words for this tree; nothing is saved";
+  } else if (request->save) {
+    const std::string path = own_kernels_path();
+    const auto saved = add_own_kernel(path, own_kernel(*request, *found, today()));
+    if (!saved) return saved.error();
+    add_saved(answer.report, *request->save, path);
   }
   return answer;
 }

@@ -4,6 +4,17 @@
 # as well, so every package is named once.
 if(NOT DEFINED KVSIM_BUILD_CLI OR KVSIM_BUILD_CLI)
   find_package(CLI11 REQUIRED)
+  if(NOT TARGET kvsim::toml)
+    # Used without its library: the header is all.
+    find_path(KVSIM_TOML_INCLUDE_DIR toml++/toml.h)
+    mark_as_advanced(KVSIM_TOML_INCLUDE_DIR)
+    if(NOT KVSIM_TOML_INCLUDE_DIR)
+      message(FATAL_ERROR "kvsim needs toml++/toml.h: install libtomlplusplus-dev (Debian's name), "
+        "or set KVSIM_TOML_INCLUDE_DIR")
+    endif()
+    add_library(kvsim::toml INTERFACE IMPORTED)
+    target_include_directories(kvsim::toml SYSTEM INTERFACE "${KVSIM_TOML_INCLUDE_DIR}")
+  endif()
 endif()
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/kernels/own_kernels.h"
 #include "sim/sum.h"
 #include "softfloat/evidence.h"
 #include "softfloat/format.h"
@@ -21,8 +22,8 @@ using KernelParameters = std::vector<std::pair<std::string, std::string>>;
 /// One row of any table, as `kvsim kernels` lists it.
 struct KernelEntry {
   std::string name;
-  std::string_view operator_name;  ///< "attention", "linear", …: one of kernel_operators()
-  std::string_view device;         ///< device class, as the row has it
+  std::string operator_name;  ///< one of kernel_operators(); of the user's: "dot (yours)"
+  std::string_view device;    ///< device class, as the row has it
   std::string_view source;
   std::string_view date;  ///< of the source; empty where the source itself has it
   softfloat::Evidence evidence = softfloat::Evidence::assumed;
@@ -47,6 +48,9 @@ struct KernelEntry {
 [[nodiscard]] std::vector<KernelEntry> exp_entries();
 [[nodiscard]] std::vector<KernelEntry> dispatch_entries();
 [[nodiscard]] std::vector<KernelEntry> unit_entries();
+
+/// The user's own, which must outlive the result: the fingerprint's key is the source.
+[[nodiscard]] std::vector<KernelEntry> own_entries(std::span<const OwnKernel> kernels);
 
 /// "yes" or "no".
 [[nodiscard]] std::string yes_or_no(bool value);

@@ -110,17 +110,30 @@ Table entry_table(const KernelEntry& entry) {
   return table;
 }
 
+/// What --operator takes.
+std::vector<std::string_view> operators_of(std::span<const OwnKernel> own) {
+  const auto names = kernel_operators();
+  std::vector<std::string_view> known(names.begin(), names.end());
+  for (const OwnKernel& kernel : own) {
+    if (std::ranges::find(known, kernel.operation) == known.end()) {
+      known.emplace_back(kernel.operation);
+    }
+  }
+  return known;
+}
+
 }  // namespace
 
-Result<Report> kernels_report(const KernelFilter& filter) {
+Result<Report> kernels_report(const KernelFilter& filter, std::span<const OwnKernel> own) {
   std::vector<KernelEntry> entries = kernel_entries();
+  for (KernelEntry& entry : own_entries(own)) entries.push_back(std::move(entry));
   if (filter.operator_name) {
-    const auto known = kernel_operators();
+    const std::vector<std::string_view> known = operators_of(own);
     if (std::ranges::find(known, *filter.operator_name) == known.end()) {
       return unknown_word("--operator", *filter.operator_name, known);
     }
     std::erase_if(entries, [&](const KernelEntry& entry) {
-      return entry.operator_name != *filter.operator_name;
+      return entry.operator_name.substr(0, entry.operator_name.find(' ')) != *filter.operator_name;
     });
   }
   if (filter.device) {

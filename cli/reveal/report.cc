@@ -256,6 +256,11 @@ std::string what_text(const RevealRequest& request) {
 
 }  // namespace
 
+std::string exception_text(const gpu::RevealedSums& sums) {
+  return fmt::format("rows {}, columns {}: {}, products {}", runs_text(sums.where.rows),
+                     runs_text(sums.where.columns), order_text(sums), product_of(sums));
+}
+
 std::string unexplained_text(const gpu::Revelation& found) {
   for (const gpu::RevealedSums& sums : found.classes) {
     if (sums.explained) continue;

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/output.h"
@@ -22,6 +23,9 @@ struct RevealedSizes {
 };
 [[nodiscard]] Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
                                   const std::vector<RevealedSizes>& classes);
+
+/// "rows 0, columns 572–575: ORDER": a class that is added otherwise than the largest one.
+[[nodiscard]] std::string exception_text(const gpu::RevealedSums& sums);
 
 /// One line: why what was found does not explain what was seen; empty where it does.
 [[nodiscard]] std::string unexplained_text(const gpu::Revelation& found);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/format_option.h"
+#include "cli/kernels/own_kernels.h"
 #include "cli/printable.h"
 #include "gpu/setting.h"
 
@@ -40,6 +41,14 @@ Result<bool> read_attributes(const ParsedOptions& options, gpu::ReductionShape& 
     shape.attributes[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return true;
+}
+
+/// --save is refused before anything runs.
+Result<bool> read_name(const ParsedOptions& options, RevealRequest& request) {
+  request.save = options.value("--save");
+  if (!request.save) return true;
+  if (request.sweep) return usage("--save is given with --sweep; one of them is accepted");
+  return check_own_kernel_name(own_kernels_path(), *request.save);
 }
 
 Result<bool> read_sizes(const ParsedOptions& options, RevealRequest& request) {
@@ -93,6 +102,7 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
     request.sweep = std::move(*sweep);
   }
   request.svg = options.value("--svg");
+  if (const auto done = read_name(options, request); !done) return done.error();
   if (const auto setting = options.value("--setting")) {
     const auto applied = gpu::apply_setting(*setting);
     if (!applied) return applied.error();

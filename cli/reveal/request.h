@@ -31,7 +31,8 @@ struct RevealRequest {
   gpu::RevealOptions options;
   std::int64_t threads = 1;
   std::optional<SweepRequest> sweep;
-  std::optional<std::string> svg;  ///< file of the drawing
+  std::optional<std::string> svg;   ///< file of the drawing
+  std::optional<std::string> save;  ///< name of a row in the user's kernel file; not taken there
 };
 
 /// Reads the options, applies the setting and makes the back end.

@@ -74,11 +74,19 @@ class Fit {
       offer({{item}});
     }
     for (const std::int64_t width : {4, 8, 16, 32}) {
-      offer({{item_of(OrderKind::torch_cascade, width)}});
+      OrderItem item = item_of(OrderKind::torch_cascade, width);
+      offer({{item}});
+      item.accumulators = 2;
+      offer({{item}});
     }
     offer({{item_of(OrderKind::reverse)}});
+    // For numbers of 16 bits a word of its own comes before the lanes that it is made of; for
+    // others, lanes that say the same come first.
+    const bool half_width = input_.width() == 16;
+    if (half_width && depth_ == 0) torch_dots();
     if (nested_ && depth_ == 0) permuted();
     if (depth_ < deepest && n_ > 2 && wants_more()) lanes();
+    if (!half_width && depth_ == 0 && wants_more()) torch_dots();
     if (depth_ < deepest && n_ > 2 && wants_more()) blocks();
     if (found_.empty() && depth_ == 0) permuted();
     return std::move(found_);
@@ -87,6 +95,7 @@ class Fit {
  private:
   static constexpr int deepest = 3;
   static constexpr std::size_t inner_orders = 4;
+  static constexpr std::size_t longest_head = 64;  // terms before the lanes
 
   [[nodiscard]] bool wants_more() const { return nested_ || found_.empty(); }
 
@@ -177,42 +186,76 @@ class Fit {
     }
   }
 
-  /// Terms that are as far apart as there are accumulators.
+  /// PyTorch's dot products of 16-bit numbers. Fewer than two vectors are no more than a sequence.
+  void torch_dots() {
+    for (const std::int64_t width : {4, 8, 16}) {
+      if (n_ >= 2 * width) offer({{item_of(OrderKind::torch_dot, width)}});
+    }
+  }
+
+  /// Terms that are as far apart as there are accumulators, perhaps behind the first few, which are
+  /// next to each other.
   void lanes() {
-    std::vector<std::int64_t> tried;
+    std::vector<std::pair<std::int64_t, std::int64_t>> tried;  // head, distance
     for (const std::int32_t above : above_first_term()) {
       if (tree_.nodes()[index(above)].leaves < 2) continue;
       const std::vector<std::int64_t> terms = tree_.terms_below(above);
-      const std::int64_t step = terms[1];
-      if (step < 2 || (static_cast<std::int64_t>(terms.size()) + 1) * step <= n_ - step) continue;
+      const std::size_t head = head_of(terms);
+      if (head + 1 >= terms.size() || head > longest_head) continue;
+      const std::int64_t step = terms[head + 1] - terms[head];
+      const auto end = static_cast<std::int64_t>(head) +
+                       static_cast<std::int64_t>(terms.size() - head + 1) * step;
+      if (step < 2 || end <= n_ - step) continue;
       bool even = true;
-      for (std::size_t k = 2; even && k < terms.size(); ++k) {
-        even = terms[k] == static_cast<std::int64_t>(k) * step;
+      for (std::size_t k = head + 2; even && k < terms.size(); ++k) {
+        even = terms[k] - terms[k - 1] == step;
       }
-      if (!even || std::find(tried.begin(), tried.end(), step) != tried.end()) continue;
-      tried.push_back(step);
-      lanes_of(step, inner_of(above));
+      const std::pair<std::int64_t, std::int64_t> seen{head, step};
+      if (!even || std::find(tried.begin(), tried.end(), seen) != tried.end()) continue;
+      tried.push_back(seen);
+      // What has a head takes nothing inside.
+      lanes_of(step, head == 0 ? inner_of(above) : std::vector<Order>{Order{{OrderItem{}}}},
+               static_cast<std::int64_t>(head));
     }
     if (!tried.empty()) return;
     // Where every lane has one term at most nothing but the join shows.
     for (std::int64_t width = 4; width <= 256; width *= 2) {
-      if (width <= 2 * n_) lanes_of(width, {Order{{OrderItem{}}}});
+      if (width <= 2 * n_) lanes_of(width, {Order{{OrderItem{}}}}, 0);
     }
   }
-  void lanes_of(std::int64_t count, const std::vector<Order>& inner) {
+  /// Of terms 0, 1, … h, h + W, … with W > 1: h.
+  static std::size_t head_of(const std::vector<std::int64_t>& terms) {
+    std::size_t head = 0;
+    while (head + 1 < terms.size() && terms[head + 1] == terms[head] + 1) ++head;
+    return head;
+  }
+  void lanes_of(std::int64_t count, const std::vector<Order>& inner, std::int64_t head) {
     for (std::int64_t accumulators = 1; accumulators <= std::min<std::int64_t>(count, 64);
          ++accumulators) {
       if (count % accumulators != 0) continue;
       OrderItem item = item_of(OrderKind::lanes, count / accumulators);
       item.accumulators = accumulators;
-      for (const LaneTail tail : {LaneTail::masked, LaneTail::scalar, LaneTail::scalar_first}) {
-        if (tail != LaneTail::masked && n_ % item.size == 0) continue;
+      item.head = head;
+      for (const LaneTail tail :
+           {LaneTail::masked, LaneTail::scalar, LaneTail::scalar_first, LaneTail::first_lane}) {
         item.tail = tail;
-        for (const LaneJoin join :
-             {LaneJoin::halving, LaneJoin::butterfly, LaneJoin::pairwise, LaneJoin::sequential}) {
-          item.join = join;
-          for (const Order& order : inner) offer(inside(item, order));
+        item.multiple = 1;
+        if (tail == LaneTail::masked || (n_ - head) % item.size != 0) joined_lanes(item, inner);
+        // A body of whole pairs of vectors.
+        item.multiple = 2 * item.size;
+        if (tail != LaneTail::masked && (n_ - head) % item.multiple >= item.size) {
+          joined_lanes(item, inner);
         }
+      }
+    }
+  }
+  void joined_lanes(OrderItem item, const std::vector<Order>& inner) {
+    for (const LaneJoin join :
+         {LaneJoin::halving, LaneJoin::butterfly, LaneJoin::pairwise, LaneJoin::sequential}) {
+      item.join = join;
+      for (const Order& order : inner) {
+        const bool plain = order.items.size() == 1 && order.items.front() == OrderItem{};
+        if (plain || !takes_nothing_inside(item)) offer(inside(item, order));
       }
     }
   }
