@@ -12,6 +12,7 @@
 #include "cli/reveal/saved_kernel.h"
 #include "cli/sink.h"
 #include "gpu/reveal/addition_tree.h"
+#include "gpu/reveal/term_classes.h"
 
 namespace kvsim {
 namespace {
@@ -38,7 +39,8 @@ constexpr std::array reveal_options{
     OptionSpec{"--most-calls", "N",
                "calls that a minor class of columns may take to be probed (default 4096)"},
     OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
-    OptionSpec{"--sweep", "m=A..B", "group the sizes m (or n) from A to B by the bits they give"},
+    OptionSpec{"--sweep", "m=A..B",
+               "group the sizes m or n from A to B by the bits they give, k by the order"},
     OptionSpec{"--save", "NAME",
                "keep the order as a kernel of yours, for kvsim kernels and replay"},
     OptionSpec{"--svg", "FILE", "draw the tree of the largest class into FILE"},
@@ -50,21 +52,43 @@ Result<gpu::Revelation> reveal_shape(RevealRequest& request, const gpu::Reductio
   return gpu::reveal(**reduction, request.options);
 }
 
-Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& sweep) {
-  const auto sizes = gpu::sweep(*request.backend, request.shape, sweep.size, sweep.first,
-                                sweep.last, 64, request.options.seed);
+Result<std::vector<RevealedSizes>> classes_of_sizes(RevealRequest& request,
+                                                    const SweepRequest& swept) {
+  const bool rows = swept.name == 'm';
+  const auto sizes = gpu::sweep(*request.backend, request.shape,
+                                rows ? gpu::SweptSize::rows : gpu::SweptSize::columns, swept.first,
+                                swept.last, 64, request.options.seed);
   if (!sizes) return sizes.error();
   std::vector<RevealedSizes> classes;
+  classes.reserve(sizes->size());
   for (const gpu::SizeClass& one : *sizes) {
     gpu::ReductionShape shape = request.shape;
-    (sweep.size == gpu::SweptSize::rows ? shape.rows : shape.columns) = one.first;
+    (rows ? shape.rows : shape.columns) = one.first;
     auto found = reveal_shape(request, shape);
     if (!found) return found.error();
     classes.push_back({one, std::move(*found)});
   }
+  return classes;
+}
+
+Result<std::vector<RevealedSizes>> classes_of_terms(RevealRequest& request,
+                                                    const SweepRequest& swept) {
+  auto found = gpu::sweep_terms(*request.backend, request.shape, request.options,
+                                {.first = swept.first, .last = swept.last});
+  if (!found) return found.error();
+  std::vector<RevealedSizes> classes;
+  classes.reserve(found->size());
+  for (gpu::TermClass& one : *found) classes.push_back({one.terms, std::move(one.found)});
+  return classes;
+}
+
+Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& swept) {
+  const auto classes =
+      swept.name == 'k' ? classes_of_terms(request, swept) : classes_of_sizes(request, swept);
+  if (!classes) return classes.error();
   Answer answer;
-  answer.report = sweep_report(request, sweep, classes);
-  for (const RevealedSizes& one : classes) {
+  answer.report = sweep_report(request, swept, *classes);
+  for (const RevealedSizes& one : *classes) {
     if (one.found.explained() || answer.exit_code != ExitCode::done) continue;
     answer.exit_code = ExitCode::cannot_tell;
     answer.complaint = unexplained_text(one.found);
@@ -72,18 +96,33 @@ Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& sweep) {
   return answer;
 }
 
+/// Keeps what was found as a kernel of the user's, where the grammar has words for it.
+Result<bool> save(const RevealRequest& request, const gpu::Revelation& found,
+                  const std::string& name, Answer& answer) {
+  const auto& model = found.classes.front().model;
+  if (!model || !model->order) {
+    answer.exit_code = ExitCode::cannot_tell;
+    answer.complaint = "--save: the grammar of orders has no words for this tree; nothing is saved";
+    return false;
+  }
+  const std::string path = own_kernels_path();
+  const auto saved = add_own_kernel(path, own_kernel(request, found, today()));
+  if (saved) add_saved(answer.report, name, path);
+  return saved;
+}
+
 Result<Answer> run_reveal(const ParsedOptions& options) {
   auto request = reveal_request(options);
   if (!request) return request.error();
-  if (request->sweep) return run_sweep(*request, *request->sweep);
+  if (const auto& swept = request->sweep) return run_sweep(*request, *swept);
   const auto found = reveal_shape(*request, request->shape);
   if (!found) return found.error();
   const auto dependences = gpu::find_dependences(*request->backend, request->shape,
                                                  request->threads, request->options.seed);
   if (!dependences) return dependences.error();
   const auto& tree = found->classes.front().tree;
-  if (request->svg && tree) {
-    const auto written = write_output_file(*request->svg, gpu::to_svg(*tree));
+  if (const auto& svg = request->svg; svg && tree) {
+    const auto written = write_output_file(*svg, gpu::to_svg(*tree));
     if (!written) return written.error();
   }
   Answer answer;
@@ -91,14 +130,9 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
   if (!found->explained()) {
     answer.exit_code = ExitCode::cannot_tell;
     answer.complaint = unexplained_text(*found);
-  } else if (request->save && !found->classes.front().model->order) {
-    answer.exit_code = ExitCode::cannot_tell;
-    answer.complaint = "--save: the grammar of orders has no words for this tree; nothing is saved";
-  } else if (request->save) {
-    const std::string path = own_kernels_path();
-    const auto saved = add_own_kernel(path, own_kernel(*request, *found, today()));
+  } else if (const auto& name = request->save) {
+    const auto saved = save(*request, *found, *name, answer);
     if (!saved) return saved.error();
-    add_saved(answer.report, *request->save, path);
   }
   return answer;
 }

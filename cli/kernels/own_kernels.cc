@@ -3,6 +3,7 @@
 #include "cli/kernels/own_kernels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,10 +12,10 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <system_error>
 
 #include "cli/kernels/entry.h"
+#include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/sink.h"
 #include "sim/order.h"
@@ -169,7 +170,7 @@ Result<OwnKernel> read_row(const toml::table& table, const std::string& path) {
   kernel.tree_sha256 = row.text("tree_sha256");
   kernel.exceptions = row.texts("exceptions");
   kernel.fingerprint = row.members("fingerprint");
-  if (row.error()) return *row.error();
+  if (const auto& error = row.error()) return *error;
   return kernel;
 }
 
@@ -204,40 +205,53 @@ Result<std::vector<OwnKernel>> parse(const std::string& text, const std::string&
   return kernels;
 }
 
+/// A TOML string: what JSON escapes is escaped alike.
+std::string toml_text(std::string_view text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string toml_text(const softfloat::Format& format) {
+  return toml_text(softfloat::format_name(format));
+}
+
+/// A key as it stands where it can.
+std::string key_text(std::string_view key) {
+  const bool bare = !key.empty() && std::ranges::all_of(key, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  });
+  return bare ? std::string(key) : toml_text(key);
+}
+
 /// One row as TOML, with its heading.
 std::string row_text(const OwnKernel& kernel) {
-  toml::table fingerprint;
-  for (const auto& [name, value] : kernel.fingerprint) fingerprint.insert_or_assign(name, value);
-  toml::array exceptions;
-  for (const std::string& one : kernel.exceptions) exceptions.push_back(one);
-  const auto name = [](const softfloat::Format& format) {
-    return std::string(softfloat::format_name(format));
+  std::vector<std::string> exceptions;
+  exceptions.reserve(kernel.exceptions.size());
+  for (const std::string& one : kernel.exceptions) exceptions.push_back(toml_text(one));
+  std::string text = "[[kernel]]\n";
+  const auto add = [&](std::string_view key, std::string_view value) {
+    fmt::format_to(std::back_inserter(text), "{} = {}\n", key_text(key), value);
   };
-  const auto string = [](std::string_view text) {
-    std::ostringstream out;
-    out << toml::value<std::string>(std::string(text));
-    return std::move(out).str();
-  };
-  std::ostringstream out;
-  out << "[[kernel]]\n"
-      << "name = " << string(kernel.name) << "\n"
-      << "operation = " << string(kernel.operation) << "\n"
-      << "backend = " << string(kernel.backend) << "\n"
-      << "device = " << string(kernel.device) << "\n"
-      << "date = " << kernel.date << "\n"
-      << "key = " << string(kernel.key) << "\n"
-      << "m = " << kernel.rows << "\nn = " << kernel.outputs << "\nk = " << kernel.terms << "\n"
-      << "order = " << string(kernel.order) << "\n"
-      << "product = " << string(to_string(kernel.product)) << "\n"
-      << "storage = " << string(name(kernel.storage)) << "\n"
-      << "accumulator = " << string(name(kernel.accumulator)) << "\n"
-      << "output = " << string(name(kernel.output)) << "\n"
-      << "outputs_checked = " << kernel.outputs_checked << "\n"
-      << "tree_sha256 = " << string(kernel.tree_sha256) << "\n"
-      << "exceptions = " << exceptions << "\n"
-      << "[kernel.fingerprint]\n"
-      << fingerprint << "\n";
-  return std::move(out).str();
+  add("name", toml_text(kernel.name));
+  add("operation", toml_text(kernel.operation));
+  add("backend", toml_text(kernel.backend));
+  add("device", toml_text(kernel.device));
+  add("date", kernel.date);
+  add("key", toml_text(kernel.key));
+  add("m", fmt::to_string(kernel.rows));
+  add("n", fmt::to_string(kernel.outputs));
+  add("k", fmt::to_string(kernel.terms));
+  add("order", toml_text(kernel.order));
+  add("product", toml_text(to_string(kernel.product)));
+  add("storage", toml_text(kernel.storage));
+  add("accumulator", toml_text(kernel.accumulator));
+  add("output", toml_text(kernel.output));
+  add("outputs_checked", fmt::to_string(kernel.outputs_checked));
+  add("tree_sha256", toml_text(kernel.tree_sha256));
+  add("exceptions", fmt::format("[{}]", fmt::join(exceptions, ", ")));
+  text += "[kernel.fingerprint]\n";
+  for (const auto& [name, value] : kernel.fingerprint) add(name, toml_text(value));
+  return text;
 }
 
 Result<bool> check_name(const std::vector<OwnKernel>& kernels, const std::string& path,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/kernels/own_linear.h"
 #include "cli/printable.h"
 #include "cli/replay/operators.h"
 #include "cli/replay/settings.h"
@@ -212,8 +213,10 @@ std::optional<Error> add_kernels(const ParsedOptions& options, const LinearTenso
 }
 
 Result<Replay> replay_linear(const ParsedOptions& options, const ReplayFile& file) {
+  const Result<LinearTable> table = LinearTable::make(options.values("--kernel"));
+  if (!table) return table.error();
   const Result<std::vector<const LinearKernel*>> kernels =
-      kernels_from(options, "linear", linear_kernels());
+      kernels_from(options, "linear", table->kernels());
   if (!kernels) return kernels.error();
   const Result<std::vector<Order>> orders = order_options(options);
   if (!orders) return orders.error();
@@ -225,6 +228,11 @@ Result<Replay> replay_linear(const ParsedOptions& options, const ReplayFile& fil
   if (!engine) return engine.error();
   const Result<LinearTensors> tensors = read_tensors(file);
   if (!tensors) return tensors.error();
+  for (const LinearKernel* kernel : *kernels) {
+    const Result<bool> fits =
+        table->check_shape(*kernel, tensors->rows, tensors->outputs, tensors->terms);
+    if (!fits) return fits.error();
+  }
 
   Replay replay;
   replay.operator_name = "linear";

@@ -306,7 +306,7 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
 
 Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
                     const std::vector<RevealedSizes>& classes) {
-  const std::string name = sweep.size == gpu::SweptSize::rows ? "m" : "n";
+  const std::string name(1, sweep.name);
   Report report;
   report.schema = "kvsim.reveal/1";
   report.command = "reveal";

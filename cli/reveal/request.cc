@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "cli/format_option.h"
@@ -19,8 +20,9 @@ Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}
 
 Result<SweepRequest> parse_sweep(const std::string& text) {
   const Error wrong = usage(fmt::format(
-      "--sweep {} is no range; accepted: m=A..B or n=A..B, as m=1..64", in_quotes(text)));
-  if (text.size() < 3 || (text[0] != 'm' && text[0] != 'n') || text[1] != '=') return wrong;
+      "--sweep {} is no range; accepted: m=A..B, n=A..B or k=A..B, as m=1..64", in_quotes(text)));
+  constexpr std::string_view sizes = "mnk";
+  if (text.size() < 3 || sizes.find(text[0]) == sizes.npos || text[1] != '=') return wrong;
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) return wrong;
   constexpr std::int64_t largest = std::int64_t{1} << 20;
@@ -28,8 +30,7 @@ Result<SweepRequest> parse_sweep(const std::string& text) {
   if (!first) return first.error();
   const auto last = parse_integer("--sweep", text.substr(dots + 2), *first, largest);
   if (!last) return last.error();
-  return SweepRequest{text, text[0] == 'm' ? gpu::SweptSize::rows : gpu::SweptSize::columns, *first,
-                      *last};
+  return SweepRequest{text, text[0], *first, *last};
 }
 
 Result<bool> read_attributes(const ParsedOptions& options, gpu::ReductionShape& shape) {
@@ -86,28 +87,34 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
     return usage(fmt::format("{} is no option; reveal takes nothing else",
                              in_quotes(options.positionals().front())));
   }
-  for (const std::string_view name : {"--backend", "--k"}) {
-    if (!options.has(name)) return usage(fmt::format("{} is missing; it has no default", name));
-  }
   RevealRequest request;
+  std::optional<std::int64_t> most_terms;  // of a sweep over them
+  if (const auto text = options.value("--sweep")) {
+    auto sweep = parse_sweep(*text);
+    if (!sweep) return sweep.error();
+    if (sweep->name == 'k') most_terms = sweep->last;
+    request.sweep = std::move(*sweep);
+  }
+  const auto missing = [](std::string_view name) {
+    return usage(fmt::format("{} is missing; it has no default", name));
+  };
+  const auto backend_name = options.value("--backend");
+  if (!backend_name) return missing("--backend");
+  if (!options.has("--k") && !most_terms) return missing("--k");
   request.shape.operation = options.value("--op").value_or("linear");
   const auto format = format_named("--dtype", options.value("--dtype").value_or("fp32"));
   if (!format) return format.error();
   request.shape.format = (*format)->format;
   if (const auto done = read_sizes(options, request); !done) return done.error();
+  if (most_terms) request.shape.terms = *most_terms;
   if (const auto done = read_attributes(options, request.shape); !done) return done.error();
-  if (const auto text = options.value("--sweep")) {
-    auto sweep = parse_sweep(*text);
-    if (!sweep) return sweep.error();
-    request.sweep = std::move(*sweep);
-  }
   request.svg = options.value("--svg");
   if (const auto done = read_name(options, request); !done) return done.error();
   if (const auto setting = options.value("--setting")) {
     const auto applied = gpu::apply_setting(*setting);
     if (!applied) return applied.error();
   }
-  auto backend = gpu::make_backend(options.value("--backend").value_or(""));
+  auto backend = gpu::make_backend(*backend_name);
   if (!backend) return backend.error();
   request.backend = std::move(*backend);
   const auto set = request.backend->set_threads(request.threads);

@@ -19,7 +19,7 @@ namespace kvsim {
 /// `--sweep m=1..64`.
 struct SweepRequest {
   std::string text;
-  gpu::SweptSize size = gpu::SweptSize::rows;
+  char name = 'm';  ///< the size that changes: m, n or k
   std::int64_t first = 1;
   std::int64_t last = 1;
 };

@@ -163,8 +163,7 @@ class Fit {
       const double last = static_cast<double>((n_ - 1) % length + 1) / static_cast<double>(length);
       if (fits) firsts.emplace_back(-last, first);
     }
-    std::stable_sort(firsts.begin(), firsts.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(firsts.begin(), firsts.end());
     for (const auto& [last, first] : firsts) {
       if (!wants_more()) return;
       merged(tree_.nodes()[index(first)].leaves, inner_of(first));
