@@ -244,8 +244,13 @@ class ConfigWriter {
   }
 
   void llama3_rope(const GgufTensor& tensor, float base) {
+    if (metadata_.find(key("rope.scaling.type")) != nullptr) {
+      fail(fmt::format("tensor \"rope_freqs.weight\" beside key {}; accepted: one of them",
+                       key("rope.scaling.type")));
+      return;
+    }
     std::optional<Llama3RopeScaling> scaling;
-    if (tensor.encoding == "F32" && metadata_.find(key("rope.scaling.type")) == nullptr) {
+    if (tensor.encoding == "F32") {
       std::vector<float> factors(tensor.data.size() / sizeof(float));
       std::memcpy(factors.data(), tensor.data.data(), factors.size() * sizeof(float));
       scaling = llama3_rope_scaling(factors, static_cast<double>(base), head_dim_);

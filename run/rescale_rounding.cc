@@ -3,9 +3,11 @@
 #include "run/rescale_rounding.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/attention/kernel.h"
 #include "sim/linear.h"
+#include "sim/operators/activation.h"
 #include "sim/operators/norm.h"
 
 namespace kvsim {
@@ -27,6 +29,11 @@ bool sums_exactly(const LinearChoice& choice) {
          });
 }
 
+bool works_by_element(std::string_view activation) {
+  const ActivationKernel* const kernel = find_activation_kernel(activation);
+  return kernel != nullptr && kernel->group == 0;
+}
+
 bool norm_is_exact(std::string_view name) {
   const NormKernel* const kernel = find_norm_kernel(name);
   return kernel != nullptr && kernel->order == exact_order;
@@ -36,7 +43,10 @@ bool norm_is_exact(std::string_view name) {
 
 bool leaves_rescale_rounding(const Dispatch& dispatch) {
   return dispatch.arithmetic == DispatchArithmetic::kernels &&
-         is_tiled(dispatch.attention_prefill) && is_tiled(dispatch.attention_decode) &&
+         is_tiled(dispatch.attention_prefill) &&
+         dispatch.attention_prefill == dispatch.attention_decode &&
+         std::ranges::all_of(std::array{dispatch.silu, dispatch.gelu, dispatch.gelu_tanh},
+                             works_by_element) &&
          std::ranges::all_of(dispatch.linear, sums_exactly) && norm_is_exact(dispatch.norm) &&
          norm_is_exact(dispatch.norm_plus_one);
 }

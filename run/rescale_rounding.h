@@ -14,7 +14,8 @@ namespace kvsim {
 inline constexpr std::string_view rescale_rounding = "rescale rounding";
 
 /// Whether two arms with this dispatch, and no plant, can differ in nothing else: every linear
-/// kernel and the norm sum exactly, attention is tiled both for one query and for several. Other
+/// kernel and the norm sum exactly, one kernel that is tiled does attention for one query and for
+/// several, and no activation computes the last elements of a tensor in another way. Other
 /// operators work row by row, or element by element.
 [[nodiscard]] bool leaves_rescale_rounding(const Dispatch& dispatch);
 

@@ -175,7 +175,7 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
     return decoder_.pass(cache_, pass);
   };
   Result<DecoderPassResult> done = compute();
-  if (!done && pass.known_rows > 0) {
+  if (!done && pass.known_rows > 0 && done.error().kind == ErrorKind::cannot_tell) {
     pass.known_rows = 0;  // a value that is not finite reaches the other rows
     done = compute();
   }

@@ -13,6 +13,7 @@
 
 #include "sim/engine/matrix.h"
 #include "sim/exact_matrix.h"
+#include "sim/integers.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -21,8 +22,6 @@ namespace {
 using softfloat::Format;
 
 Error usage(std::string message) { return Error{ErrorKind::usage, std::move(message)}; }
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Share of the multiprocessors that are busy, over all waves of `blocks` thread blocks.
 double busy_share(std::int64_t blocks, std::int64_t multiprocessors) {

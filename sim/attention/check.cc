@@ -150,13 +150,6 @@ Result<bool> check_family(const AttentionKernel& kernel, const AttentionProblem&
   return true;
 }
 
-const StorageSums* find_storage(const AttentionKernel& kernel, const softfloat::Format& storage) {
-  for (const StorageSums& sums : kernel.storages) {
-    if (sums.storage == storage) return &sums;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 Result<const StorageSums*> check_problem(const AttentionKernel& kernel,

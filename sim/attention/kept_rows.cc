@@ -9,6 +9,7 @@
 #include "sim/attention/product_sum.h"
 #include "sim/attention/splits.h"
 #include "sim/attention/torch_cpu_rules.h"
+#include "sim/integers.h"
 #include "sim/linear.h"
 #include "sim/order.h"
 
@@ -16,8 +17,6 @@ namespace kvsim {
 namespace {
 
 using attention::ProductSum;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Terms before and after zeros were appended.
 struct Lengths {
@@ -67,12 +66,6 @@ bool zeros_may_follow(std::string_view order, Product product, const softfloat::
   return sum && zeros_may_follow(*sum, terms);
 }
 
-const StorageSums* sums_of(const AttentionKernel& kernel, const softfloat::Format& storage) {
-  const auto* const found =
-      std::ranges::find(kernel.storages, storage, &StorageSums::storage).base();
-  return found == kernel.storages.data() + kernel.storages.size() ? nullptr : found;
-}
-
 /// Rows of a tile are independent of each other, and a block in which a row sees no key is passed
 /// over. So what counts are where blocks begin, which is a matter of their size as long as nothing
 /// is split, and that the last block becomes longer by keys that the row does not see.
@@ -87,7 +80,7 @@ bool keeps_rows_in_tiles(const AttentionKernel& kernel, const AttentionProblem& 
   if (kernel.tiles->unrisen == UnrisenMaximum::finite_mask) return false;
   const std::int64_t columns = after.block_columns;
   const std::int64_t begin = (shorter.shape.kv_len - 1) / columns * columns;  // of the last block
-  const StorageSums* const sums = sums_of(kernel, shorter.storage);
+  const StorageSums* const sums = find_storage(kernel, shorter.storage);
   return sums != nullptr && zeros_may_follow(sums->values, sums->product, sums->storage,
                                              {shorter.shape.kv_len - begin,
                                               std::min(longer.shape.kv_len - begin, columns)});
@@ -99,7 +92,7 @@ bool keeps_rows_eagerly(const AttentionKernel& kernel, const AttentionProblem& s
                         const AttentionProblem& longer) {
   if (!kernel.eager->scores_kernel.empty()) return false;  // kernels that are chosen by the length
   const Lengths keys{shorter.shape.kv_len, longer.shape.kv_len};
-  const StorageSums* const sums = sums_of(kernel, shorter.storage);
+  const StorageSums* const sums = find_storage(kernel, shorter.storage);
   const Result<Order> row_sum = parse_order(kernel.eager->row_sum);
   return sums != nullptr && row_sum && grows_at_its_end(*row_sum) &&
          zeros_may_follow(sums->values, sums->product, sums->storage, keys);

@@ -29,6 +29,13 @@ const AttentionKernel* find_attention_kernel(std::string_view name) {
   return found == all.data() + all.size() ? nullptr : found;
 }
 
+const StorageSums* find_storage(const AttentionKernel& kernel, const softfloat::Format& storage) {
+  for (const StorageSums& sums : kernel.storages) {
+    if (sums.storage == storage) return &sums;
+  }
+  return nullptr;
+}
+
 softfloat::Format output_format(const AttentionKernel& kernel, const softfloat::Format& storage) {
   const bool in_binary32 = kernel.family == AttentionFamily::llama_cpu ||
                            (kernel.tiles != nullptr && kernel.tiles->output_in_binary32);

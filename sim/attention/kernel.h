@@ -202,6 +202,10 @@ struct AttentionKernel {
 /// The row with this name; nullptr if there is none.
 [[nodiscard]] const AttentionKernel* find_attention_kernel(std::string_view name);
 
+/// How a kernel sums with this storage; nullptr where it has no such storage.
+[[nodiscard]] const StorageSums* find_storage(const AttentionKernel& kernel,
+                                              const softfloat::Format& storage);
+
 /// The format of a kernel's outputs: storage, or binary32 where it leaves them unrounded.
 [[nodiscard]] softfloat::Format output_format(const AttentionKernel& kernel,
                                               const softfloat::Format& storage);

@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "sim/attention/families.h"
+#include "sim/integers.h"
 
 namespace kvsim {
 namespace {
 
 constexpr std::int64_t most_splits = std::int64_t{1} << 16;
 constexpr std::int64_t smallest_chunk = 128;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 const TileColumns* find_tile(const TileRule& rule, std::int64_t head_dim) {
   for (const TileColumns& tile : rule.tiles) {

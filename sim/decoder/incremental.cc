@@ -162,7 +162,8 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
     const std::vector<float> values =
         cache_->read(layer_, KvPart::value, rows_.known, rows_.computed());
     if (std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) return true;
-    return usage(fmt::format("known rows before a value of layer {} that is not finite", layer_));
+    return Error{ErrorKind::cannot_tell,
+                 fmt::format("known rows before a value of layer {} that is not finite", layer_)};
   }
 
   /// Rounds what was read from a weight to the format that weights are kept in.

@@ -106,8 +106,12 @@ bool keeps_rows(const OperatorSetup& setup, const DecoderWeights& weights, std::
       compared.push_back(matrix);
     }
   }
+  std::vector<std::int64_t> windows;  // layers differ in nothing else
   for (std::int64_t layer = 0; layer < setup.shape.layers; ++layer) {
+    const std::int64_t window = layer_position(setup.shape, layer).window;
+    if (std::ranges::find(windows, window) != windows.end()) continue;
     if (!comparison.keeps_attention(*kernels->prefill, layer)) return false;
+    windows.push_back(window);
   }
   return true;
 }

@@ -57,16 +57,15 @@ struct LogitTree {
   softfloat::Format accumulator;
 };
 
-Result<std::optional<LogitTree>> tree_of(const LogitOptions& options, const SingleOperator& matrix,
-                                         const LinearKernel& kernel, std::int64_t rows,
-                                         std::int64_t terms) {
+Result<LogitTree> tree_of(const LogitOptions& options, const SingleOperator& matrix,
+                          const LinearKernel& kernel, std::int64_t rows, std::int64_t terms) {
   const auto plan =
       plan_linear(kernel, {rows, matrix.outputs, terms, options.storage, matrix.multiprocessors});
   if (!plan) return plan.error();
   const LinearColumns& columns = plan->columns.front();
   auto tree = build_sum_tree(columns.order, terms);
   if (!tree) return tree.error();
-  return std::optional<LogitTree>({std::move(*tree), plan->rule->accumulator});
+  return LogitTree{std::move(*tree), plan->rule->accumulator};
 }
 
 }  // namespace
@@ -126,9 +125,7 @@ Result<std::optional<double>> single_operator_bound(const LogitOptions& options,
        {std::pair{matrix.on, matrix.on_rows}, std::pair{matrix.off, matrix.off_rows}}) {
     auto tree = tree_of(options, matrix, *kernel, rows, terms);
     if (!tree) return tree.error();
-    std::optional<LogitTree> found = std::move(*tree);
-    if (!found) return std::optional<double>();
-    trees.push_back(std::move(*found));
+    trees.push_back(std::move(*tree));
   }
   const std::int64_t stride = row_stride(terms);
   std::vector<float> rows(at(2 * stride));
