@@ -130,12 +130,13 @@ class ArithmeticProbe {
           rest.push_back(open[i]);
         }
       }
-      found_.sums.push_back(seen);
+      const auto place = std::upper_bound(
+          found_.sums.begin(), found_.sums.end(), seen,
+          [](const auto& a, const auto& b) { return a.nodes > b.nodes; });  // most nodes first
+      found_.sums.insert(place, seen);
       open = std::move(rest);
       if (found_.sums.size() == 8) break;
     }
-    std::stable_sort(found_.sums.begin(), found_.sums.end(),
-                     [](const auto& a, const auto& b) { return a.nodes > b.nodes; });
     return true;
   }
 

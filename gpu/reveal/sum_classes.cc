@@ -59,13 +59,14 @@ Result<SumClasses> find_sum_classes(Reduction& reduction, std::uint64_t seed, in
   }
   for (const auto& row_group : grouped(of_rows)) {
     for (const auto& column_group : grouped(of_columns)) {
-      found.classes.push_back({row_group, column_group});
+      const SumClass one{row_group, column_group};
+      const auto place = std::upper_bound(
+          found.classes.begin(), found.classes.end(), one, [](const auto& a, const auto& b) {
+            return a.rows.size() * a.columns.size() > b.rows.size() * b.columns.size();
+          });  // the largest first
+      found.classes.insert(place, one);
     }
   }
-  std::stable_sort(found.classes.begin(), found.classes.end(),
-                   [](const SumClass& a, const SumClass& b) {
-                     return a.rows.size() * a.columns.size() > b.rows.size() * b.columns.size();
-                   });
   return found;
 }
 
