@@ -38,6 +38,7 @@ struct ArmSetup {
   const DecoderWeights* weights = nullptr;
   DecoderArmOptions options;
   CommonRows common_rows = CommonRows::kept;
+  std::string rope_origin = {};  ///< name; empty: the dispatch's kernel makes the factors
 };
 
 class SimSequence : public EngineSequence {
@@ -208,8 +209,15 @@ class SimArm : public EngineArm {
   }
   Result<std::vector<ExplainedOperator>> explain(const PlanStep& step,
                                                  const Launch& launch) const override {
-    return explain_pass(*setup_.shape, setup_.options.dispatch, formats_, setup_.options.storage,
-                        *setup_.weights, launch_of_pass(launch, step));
+    auto list = explain_pass(*setup_.shape, setup_.options.dispatch, formats_,
+                             setup_.options.storage, *setup_.weights, launch_of_pass(launch, step));
+    if (!list || setup_.rope_origin.empty()) return list;
+    for (ExplainedOperator& entry : *list) {
+      if (!entry.setting.starts_with("rope=")) continue;
+      entry.setting = fmt::format("rope={}", setup_.rope_origin);
+      entry.detail = "its factors, as data";
+    }
+    return list;
   }
   Result<std::unique_ptr<EngineSequence>> open(std::int64_t /*capacity*/,
                                                const Launch& launch) const override {
@@ -230,14 +238,15 @@ class SimArm : public EngineArm {
 class SimEngine : public Engine {
  public:
   SimEngine(Checkpoint checkpoint, std::string model, DecoderShape shape, DecoderWeights weights,
-            const EngineOptions& options, CommonRows rows)
+            const EngineOptions& options, CommonRows rows, std::vector<RopeOrigin> rope_origins)
       : checkpoint_(std::move(checkpoint)),
         model_(std::move(model)),
         sha256_(checkpoint_.identity()),
         shape_(std::move(shape)),
         weights_(std::move(weights)),
         options_(options),
-        common_rows_(rows) {}
+        common_rows_(rows),
+        rope_origins_(std::move(rope_origins)) {}
 
   std::string name() const override { return std::string(sim_engine_name); }
   std::string model() const override { return model_; }
@@ -260,10 +269,11 @@ class SimEngine : public Engine {
   DecoderWeights weights_;
   EngineOptions options_;
   CommonRows common_rows_;
+  std::vector<RopeOrigin> rope_origins_;
 };
 
 Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> settings) const {
-  Result<SimSettings> read = sim_settings(settings, default_dispatch(checkpoint_));
+  Result<SimSettings> read = sim_settings(settings, default_dispatch(checkpoint_), rope_origins_);
   if (!read) return read.error();
   const Result<DecoderFormats> formats = resolve_formats(read->dispatch.dispatch(), own_format());
   if (!formats) return formats.error();
@@ -272,7 +282,14 @@ Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> se
                             .attention = {},
                             .engine = options_,
                             .plant = read->plant};
-  ArmSetup setup{&shape_, &weights_, std::move(options), common_rows_};
+  std::string rope_origin;
+  if (read->rope_origin != nullptr) {
+    Result<RopeSource> source = read->rope_origin->open(checkpoint_.config(), formats->activations);
+    if (!source) return source.error();
+    options.rope_source = std::move(*source);
+    rope_origin = read->rope_origin->name;
+  }
+  ArmSetup setup{&shape_, &weights_, std::move(options), common_rows_, std::move(rope_origin)};
   // What the decoder refuses is refused before anything is written.
   if (const auto made = make_decoder(shape_, weights_, setup.options); !made) return made.error();
   return std::unique_ptr<EngineArm>(
@@ -287,14 +304,15 @@ std::string_view default_dispatch(const Checkpoint& checkpoint) {
 }
 
 Result<std::unique_ptr<Engine>> make_sim_engine(Checkpoint checkpoint, std::string model,
-                                                const EngineOptions& options, CommonRows rows) {
+                                                const EngineOptions& options, CommonRows rows,
+                                                std::vector<RopeOrigin> rope_origins) {
   Result<DecoderShape> shape = decoder_shape(checkpoint.config());
   if (!shape) return shape.error();
   Result<DecoderWeights> weights = decoder_weights(checkpoint);
   if (!weights) return weights.error();
-  return std::unique_ptr<Engine>(std::make_unique<SimEngine>(std::move(checkpoint),
-                                                             std::move(model), std::move(*shape),
-                                                             std::move(*weights), options, rows));
+  return std::unique_ptr<Engine>(
+      std::make_unique<SimEngine>(std::move(checkpoint), std::move(model), std::move(*shape),
+                                  std::move(*weights), options, rows, std::move(rope_origins)));
 }
 
 }  // namespace kvsim

@@ -3,13 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/checkpoint.h"
+#include "model/config.h"
 #include "run/engine.h"
+#include "sim/decoder/rope_source.h"
 #include "sim/engine/columns.h"
+#include "softfloat/format.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
@@ -29,14 +34,25 @@ enum class CommonRows : std::uint8_t {
   recomputed,  ///< everything is computed, as a real machine does
 };
 
+/// A back end whose RoPE factors an arm takes as data, with rope=NAME, instead of those of a
+/// kernel.
+struct RopeOrigin {
+  std::string name;    ///< "torch-cpu"
+  std::string detail;  ///< what records say of it behind its name: "setting=pinned"; may be empty
+  /// The factors of a model in a format. They are a function of model, format and position alone.
+  /// An error where the back end is not here (unavailable), or lacks the format (usage).
+  std::function<Result<RopeSource>(const ModelConfig& config, const softfloat::Format& storage)>
+      open;
+};
+
 /// A checkpoint on the simulator. `model` is how records call it; `options` change no bit. Settings
-/// of its arms: `dispatch=NAME` and the lines of DispatchChoice; `plant=NAME` (sim/decoder/
-/// plants.h); `storage`, `weights`, `kv` and `head`=FORMAT, which are format.activations,
-/// format.weights, format.kv and format.logits. Reads every weight once. Errors: a weight that is
-/// NaN or infinite (file), a shape that the decoder does not have (usage).
-[[nodiscard]] Result<std::unique_ptr<Engine>> make_sim_engine(Checkpoint checkpoint,
-                                                              std::string model,
-                                                              const EngineOptions& options,
-                                                              CommonRows rows = CommonRows::kept);
+/// of its arms: `dispatch=NAME` and the lines of DispatchChoice; `rope` may name one of
+/// `rope_origins`, too; `plant=NAME` (sim/decoder/plants.h); `storage`, `weights`, `kv` and
+/// `head`=FORMAT, which are format.activations, format.weights, format.kv and format.logits. Reads
+/// every weight once. Errors: a weight that is NaN or infinite (file), a shape that the decoder
+/// does not have (usage); an arm's are those of its origin, too.
+[[nodiscard]] Result<std::unique_ptr<Engine>> make_sim_engine(
+    Checkpoint checkpoint, std::string model, const EngineOptions& options,
+    CommonRows rows = CommonRows::kept, std::vector<RopeOrigin> rope_origins = {});
 
 }  // namespace kvsim

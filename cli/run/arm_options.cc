@@ -26,7 +26,8 @@ constexpr std::array arm_rows{
     OptionSpec{"--set", "KEY=VALUE",
                "a setting of every arm that does not set it itself: dispatch=NAME or one line of "
                "it, storage, weights, kv or head=FORMAT, batch, padding, verify-width (--explain "
-               "prints them); of libtorch attention=eager|sdpa|sdpa-flash|sdpa-math, storage, "
+               "prints them), rope=torch-cpu for libtorch's factors; of libtorch "
+               "attention=eager|sdpa|sdpa-flash|sdpa-math, storage, "
                "threads; may be repeated",
                true},
     OptionSpec{"--plant", "NAME",

@@ -12,6 +12,7 @@
 #include "gpu/setting.h"
 #include "gpu/torch_engine.h"
 #include "gpu/torch_library.h"
+#include "gpu/torch_rope.h"
 #include "run/sim_engine.h"
 
 namespace kvsim {
@@ -27,11 +28,20 @@ constexpr std::array rows{
         "oneDNN off)"},
 };
 
+/// Whether the simulator takes RoPE factors of libtorch in an arm.
+bool takes_torch_rope(std::span<const Arm> arms) {
+  return std::ranges::any_of(arms, [](const Arm& arm) {
+    return std::ranges::any_of(arm.settings, [](const ArmSetting& setting) {
+      return setting.key == "rope" && setting.value == gpu::torch_cpu_engine_name;
+    });
+  });
+}
+
 }  // namespace
 
 std::span<const OptionSpec> engine_option_rows() { return rows; }
 
-Result<std::string> chosen_engine(const ParsedOptions& options) {
+Result<std::string> chosen_engine(const ParsedOptions& options, std::span<const Arm> arms) {
   constexpr std::array names{sim_engine_name, gpu::torch_cpu_engine_name,
                              gpu::torch_cuda_engine_name};
   std::string name = options.value("--engine").value_or(std::string(sim_engine_name));
@@ -44,15 +54,19 @@ Result<std::string> chosen_engine(const ParsedOptions& options) {
       return unknown_word("--setting", *setting, settings);
     }
   }
-  if (name == sim_engine_name) {
+  const bool is_sim = name == sim_engine_name;
+  if (is_sim && !takes_torch_rope(arms)) {
     if (!setting) return name;
     return Error{ErrorKind::usage,
-                 "--setting is given for the simulator; it is accepted with --engine torch-cpu"};
+                 "--setting is given for the simulator; it is accepted with --engine torch-cpu, or "
+                 "with --set rope=torch-cpu"};
   }
   if (setting) {
     if (const auto applied = gpu::apply_setting(*setting); !applied) return applied.error();
   }
-  const auto library = gpu::torch_library(fmt::format("--engine {}", name));
+  const auto library =
+      gpu::torch_library(is_sim ? fmt::format("rope={}", gpu::torch_cpu_engine_name)
+                                : fmt::format("--engine {}", name));
   if (!library) return library.error();
   return name;
 }
@@ -60,7 +74,10 @@ Result<std::string> chosen_engine(const ParsedOptions& options) {
 Result<std::unique_ptr<Engine>> make_engine(std::string_view name, Checkpoint checkpoint,
                                             const std::string& model,
                                             const EngineOptions& simulated) {
-  if (name == sim_engine_name) return make_sim_engine(std::move(checkpoint), model, simulated);
+  if (name == sim_engine_name) {
+    return make_sim_engine(std::move(checkpoint), model, simulated, CommonRows::kept,
+                           {gpu::torch_rope_origin()});
+  }
   return gpu::make_torch_engine(name, std::move(checkpoint), model);
 }
 

@@ -140,14 +140,14 @@ std::span<const OptionSpec> request_option_rows() { return request_rows; }
 
 Result<RunRequest> run_request(const ParsedOptions& options) {
   RunRequest request;
-  const Result<std::string> engine_name = chosen_engine(options);
+  Result<std::vector<Arm>> arms = arms_from(options);
+  if (!arms) return arms.error();
+  const Result<std::string> engine_name = chosen_engine(options, *arms);
   if (!engine_name) return engine_name.error();
   if (const auto taken = take_output(options, request); !taken) return taken.error();
   Result<RunOptions> run = run_options_from(options);
   if (!run) return run.error();
   if (const auto taken = take_digests(options, *run); !taken) return taken.error();
-  Result<std::vector<Arm>> arms = arms_from(options);
-  if (!arms) return arms.error();
   run->arms = std::move(*arms);
   run->version = build_info::version();
   Result<EngineOptions> engine = engine_options(options);

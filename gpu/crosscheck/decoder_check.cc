@@ -14,6 +14,7 @@
 
 #include "gpu/setting.h"
 #include "gpu/torch_library.h"
+#include "gpu/torch_rope.h"
 #include "run/model_shape.h"
 #include "run/model_weights.h"
 #include "sim/decoder/incremental.h"
@@ -105,29 +106,6 @@ class Comparer {
   DecoderCheckOutcome outcome_;
 };
 
-/// The factors of libtorch as the simulator has them: one of each pair.
-RopeTable table_of(const TorchRopeTable& factors, const DecoderShape& shape,
-                   std::int64_t positions) {
-  RopeTable table;
-  table.positions = positions;
-  table.pairs = shape.head_dim / 2;
-  const auto take = [&](const std::vector<double>& all) {
-    std::vector<float> half;
-    half.reserve(static_cast<std::size_t>(positions * table.pairs));
-    for (std::int64_t row = 0; row < positions; ++row) {
-      for (std::int64_t i = 0; i < table.pairs; ++i) {
-        const std::int64_t channel = shape.rope_interleaved ? 2 * i : i;
-        half.push_back(
-            static_cast<float>(all[static_cast<std::size_t>(row * shape.head_dim + channel)]));
-      }
-    }
-    return half;
-  };
-  table.cosine = take(factors.cosine);
-  table.sine = take(factors.sine);
-  return table;
-}
-
 /// The first layer with a window, or without one; −1: there is none.
 std::int64_t layer_of(const DecoderShape& shape, bool windowed) {
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
@@ -136,15 +114,8 @@ std::int64_t layer_of(const DecoderShape& shape, bool windowed) {
   return -1;
 }
 
-Result<RopeTable> torch_table(const TorchModel& model, const DecoderShape& shape, bool windowed,
-                              std::int64_t positions) {
-  const auto factors = model.rope_table(layer_of(shape, windowed), 0, positions);
-  if (!factors) return factors.error();
-  return table_of(*factors, shape, positions);
-}
-
 /// Counts the factors that the dispatch's kernel makes otherwise.
-Result<bool> compare_rope(const TorchModel& model, const DecoderShape& shape,
+Result<bool> compare_rope(const RopeSource& source, const DecoderShape& shape,
                           const Dispatch& dispatch, const DecoderCheckOptions& options,
                           DecoderCheckOutcome& outcome) {
   const RopeKernel* const kernel = find_rope_kernel(dispatch.rope);
@@ -153,7 +124,7 @@ Result<bool> compare_rope(const TorchModel& model, const DecoderShape& shape,
   for (const bool windowed : {false, true}) {
     const std::int64_t layer = layer_of(shape, windowed);
     if (layer < 0) continue;
-    const auto seen = torch_table(model, shape, windowed, positions);
+    const auto seen = source(windowed, positions);
     if (!seen) return seen.error();
     const decoder::LayerPosition position = decoder::layer_position(shape, layer);
     const auto made = make_rope_table(*kernel, {.storage = options.storage,
@@ -208,17 +179,15 @@ Result<DecoderCheckOutcome> check_decoder(const Checkpoint& checkpoint, Dispatch
     if (const auto set = dispatch.set(line, storage); !set) return set.error();
   }
   DecoderArmOptions arm{.dispatch = dispatch, .storage = options.storage, .engine = options.engine};
-  if (options.rope_as_data) {
-    arm.rope_source = [&](bool windowed, std::int64_t positions) {
-      return torch_table(**model, *shape, windowed, positions);
-    };
-  }
+  const auto source = torch_rope_source(checkpoint.config(), options.storage);
+  if (!source) return source.error();
+  if (options.rope_as_data) arm.rope_source = *source;
   auto decoder = IncrementalDecoder::make(*shape, *weights, arm);
   if (!decoder) return decoder.error();
   KvCache cache = decoder->new_cache();
   const auto sequence = (*model)->open(options.attention, 1);
   Comparer comparer;
-  const auto rope = compare_rope(**model, *shape, dispatch.dispatch(), options, comparer.outcome());
+  const auto rope = compare_rope(*source, *shape, dispatch.dispatch(), options, comparer.outcome());
   if (!rope) return rope.error();
   std::vector<std::int32_t> tokens = drawn_tokens(options, shape->vocabulary);
   std::int64_t first_row = 0;

@@ -3,57 +3,23 @@
 #include "gpu/torch/decoder.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "gpu/torch/decoder_operators.h"
 #include "gpu/torch/decoder_weights.h"
+#include "gpu/torch/guarded.h"
 
 namespace kvsim::gpu::aten {
 namespace {
 
 using at::Tensor;
-
-std::vector<double> doubles_of(const Tensor& tensor) {
-  const Tensor numbers = tensor.to(at::kCPU, at::kDouble).contiguous();
-  const double* const begin = numbers.const_data_ptr<double>();
-  return {begin, begin + numbers.numel()};
-}
-
-Error error_of(const std::exception& thrown) {
-  std::string text = thrown.what();
-  if (const auto* known = dynamic_cast<const c10::Error*>(&thrown)) {
-    text = known->what_without_backtrace();
-  }
-  text = text.substr(0, text.find('\n'));
-  return {ErrorKind::file, "libtorch: " + text.substr(0, 400)};
-}
-
-/// What `compute` gives, or what it throws as an error. No gradients are kept.
-template <class Value, class Compute>
-Result<Value> guarded(const Compute& compute) {
-  try {
-    const c10::InferenceMode no_gradients;
-    return Result<Value>(compute());
-  } catch (const std::exception& thrown) {
-    return error_of(thrown);
-  }
-}
-
-/// Only where another number holds: setting it empties libtorch's caches of compiled kernels.
-void use_threads(std::int64_t threads) {
-  if (at::get_num_threads() == threads) return;
-  at::set_num_threads(static_cast<int>(threads));
-}
 
 class Model : public TorchModel {
  public:
@@ -67,13 +33,6 @@ class Model : public TorchModel {
 
   [[nodiscard]] std::unique_ptr<TorchSequence> open(AttentionFunction attention,
                                                     std::int64_t threads) const override;
-  [[nodiscard]] Result<TorchRopeTable> rope_table(std::int64_t layer, std::int64_t first,
-                                                  std::int64_t count) const override {
-    return guarded<TorchRopeTable>([&] {
-      const RopeFactors factors = rope_of(windowed(layer), {first, count});
-      return TorchRopeTable{doubles_of(factors.cosine), doubles_of(factors.sine)};
-    });
-  }
 
   [[nodiscard]] bool windowed(std::int64_t layer) const {
     return config_.window > 0 &&

@@ -67,13 +67,6 @@ class TorchSequence {
   [[nodiscard]] virtual std::unique_ptr<TorchSequence> copy() const = 0;
 };
 
-/// cos and sin, [count][head_dim]: of transformers' layout, in which both halves of a row are equal
-/// (in the interleaved one each number stands twice).
-struct TorchRopeTable {
-  std::vector<double> cosine;
-  std::vector<double> sine;
-};
-
 /// The weights of a model in one storage format. Immutable: threads may share it.
 class TorchModel {
  public:
@@ -85,9 +78,6 @@ class TorchModel {
   /// A sequence that refers to this model; each of its passes uses `threads` threads.
   [[nodiscard]] virtual std::unique_ptr<TorchSequence> open(AttentionFunction attention,
                                                             std::int64_t threads) const = 0;
-  /// The RoPE factors of a layer at positions first … first + count − 1, exact.
-  [[nodiscard]] virtual Result<TorchRopeTable> rope_table(std::int64_t layer, std::int64_t first,
-                                                          std::int64_t count) const = 0;
 };
 
 /// What the module offers under this name: makes a model, or holds an error. Errors: (unavailable)
