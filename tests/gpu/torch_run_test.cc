@@ -33,7 +33,7 @@ namespace {
 
 #ifdef KVSIM_GOLDEN_MODEL
 constexpr std::string_view model = KVSIM_GOLDEN_MODEL;
-constexpr std::int64_t new_tokens = 5;
+constexpr std::int64_t new_tokens = 3;
 const std::vector<std::string_view> constructors{"live", "off"};
 
 std::string folder() {
@@ -125,6 +125,7 @@ TEST(TorchRun, HasTheLinesOfTheSimulator) {
   }
 }
 
+#ifndef KVSIM_GOLDEN_MODEL
 TEST(TorchRun, HasOtherLinesThanTheSimulatorWithAKernelsRope) {
   const auto torch = test::torch_engine(folder(), model);
   const auto sim = sim_engine();
@@ -132,6 +133,43 @@ TEST(TorchRun, HasOtherLinesThanTheSimulatorWithAKernelsRope) {
   EXPECT_FALSE(lines_of(*torch, "storage=binary32", {"live"}) ==
                lines_of(*sim, sim_settings("binary32", "transformers-rope"), {"live"}));
 }
+
+// The records that README.md compares: what both engines wrote on a CPU of the first known key.
+TEST(TorchRun, WritesTheRecordsThatTheReadmeCompares) {
+  const auto torch = test::torch_engine(folder(), model);
+  const auto sim = sim_engine();
+  if (!test::is_known_key()) GTEST_SKIP() << "new CPU key";
+  for (const auto& [engine, file] :
+       {std::pair<const Engine*, std::string>{torch.get(), "/tests/golden/gpu/run-torch-cpu.jsonl"},
+        {sim.get(), "/tests/golden/gpu/run-sim.jsonl"}}) {
+    const auto golden = read_records(KVSIM_SOURCE_DIR + file);
+    ASSERT_TRUE(golden) << golden.error().message;
+    ASSERT_EQ(golden->prompts.size(), 1U);
+    const PromptRecord& head = golden->prompts.front();
+    RunOptions options;
+    options.version = head.run.version;
+    options.max_new_tokens = head.run.max_new_tokens;
+    for (const RecordArm& arm : head.run.arms) {
+      options.arms.push_back(parse_arm(arm.text).value());
+      options.arms.back().label = arm.label;
+    }
+    std::vector<TokenId> ids(head.prompt_ids.begin(), head.prompt_ids.end());
+    const auto run = PreparedRun::make(*engine, std::move(options), {{0, std::move(ids)}});
+    ASSERT_TRUE(run) << run.error().message;
+    std::string lines;
+    RunOutput output;
+    output.line = [&](const RecordLine& line) -> Result<bool> {
+      lines += to_line(line);
+      return true;
+    };
+    ASSERT_TRUE(run->run(output));
+    std::ifstream stream(KVSIM_SOURCE_DIR + file);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    EXPECT_TRUE(lines == text.str()) << file;
+  }
+}
+#endif
 
 // A record says where the factors came from, and a table's rows are a function of the position.
 TEST(TorchRope, IsNamedAndDoesNotDependOnTheLengthOfTheTable) {
