@@ -43,7 +43,7 @@ Result<bool> set_rope(SimSettings& settings, std::string_view value,
   const bool names_kernels = settings.dispatch.dispatch().arithmetic == DispatchArithmetic::kernels;
   const auto origin = std::ranges::find(origins, value, &RopeOrigin::name);
   if (origin == origins.end() || !names_kernels) {
-    const Result<bool> done = settings.dispatch.set("rope", value);
+    Result<bool> done = settings.dispatch.set("rope", value);
     if (done) settings.name += fmt::format("+rope={}", value);
     if (done || !names_kernels) return done;
     Error error = done.error();
