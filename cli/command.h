@@ -39,6 +39,7 @@ extern const Command formats_command;
 extern const Command import_command;
 extern const Command kernels_command;
 extern const Command predict_command;
+extern const Command probe_command;
 extern const Command replay_command;
 extern const Command reveal_command;
 extern const Command run_command;
