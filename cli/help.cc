@@ -71,7 +71,7 @@ std::string program_help() {
       "numbers: exact models of low-precision arithmetic, replayed bit for bit.\n\n"
       "usage: kvsim COMMAND [OPTIONS]\n\ncommands:\n";
   for (const Command* command : commands()) {
-    out += fmt::format("  {:<10}{}\n", command->name, command->summary);
+    out += fmt::format("  {:<12}{}\n", command->name, command->summary);
   }
   out += "\noptions of every command:\n" + option_list(global_options(), option_indent);
   out +=
