@@ -197,19 +197,21 @@ class Runner : public decoder::LayerSteps {
     const softfloat::Format format = dispatch->arithmetic == DispatchArithmetic::binary64
                                          ? softfloat::binary64
                                          : options_.storage;
-    const decoder::OperatorSetup setup{.shape = shape_,
-                                       .formats = {.weights = {},
-                                                   .operands = {},
-                                                   .accumulator = {},
-                                                   .activations = format,
-                                                   .kv = format,
-                                                   .logits = format},
-                                       .dispatch = *dispatch,
-                                       .decode_attention = options_.decode_attention,
-                                       .prefill_attention = options_.prefill_attention,
-                                       .element_wise = &element_wise(dispatch),
-                                       .attention = options_.attention,
-                                       .engine = options_.engine};
+    const decoder::OperatorSetup setup{
+        .shape = shape_,
+        .formats = {.weights = {},
+                    .operands = {},
+                    .accumulator = {},
+                    .activations = format,
+                    .kv = format,
+                    .logits = format},
+        .dispatch = *dispatch,
+        .decode_attention = options_.decode_attention,
+        .prefill_attention = options_.prefill_attention,
+        .element_wise = &element_wise(dispatch),
+        .attention = options_.attention,
+        .engine = options_.engine,
+        .rope_source = format == options_.storage ? options_.rope_source : RopeSource()};
     DecoderArm made{std::move(rows), {}, KvCache(1, shape_.kv_heads, shape_.head_dim, format)};
     for (const PassRows& pass : made.rows) {
       Result<std::unique_ptr<RowOperators>> operators = decoder::make_operators(setup);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/attention/run.h"
+#include "sim/decoder/rope_source.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch.h"
 #include "sim/predict/difference.h"
@@ -33,6 +34,9 @@ struct DecoderOptions {
   std::int64_t prefix = 16;  ///< tokens before the last one; at least 1
   std::int64_t layers = 0;   ///< the first so many layers; 0: all
   std::uint64_t seed = 1;
+  /// RoPE factors in storage, instead of those of the kernels, for all but the binary64 decoder;
+  /// may be empty.
+  RopeSource rope_source = {};
   bool controls = true;  ///< also the exact and the binary64 decoder, which two parts need
   AttentionOptions attention;
   EngineOptions engine;  ///< changes no bit

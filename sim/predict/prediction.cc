@@ -69,6 +69,7 @@ DecoderOptions decoder_options(const PredictionOptions& options) {
   decoder.prefix = options.prefix;
   decoder.layers = options.layers;
   decoder.seed = options.seed;
+  decoder.rope_source = options.rope_source;
   decoder.attention.exp = options.exp;
   decoder.attention.engine = options.engine;
   decoder.engine = options.engine;

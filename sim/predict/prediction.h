@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/decoder.h"
+#include "sim/decoder/rope_source.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch.h"
 #include "sim/exp_models.h"
@@ -45,8 +46,9 @@ struct PredictionOptions {
   std::uint64_t seed = 1;
   const AttentionNumbers* captured = nullptr;  ///< q, k and v of a real layer, or null: synthetic
   ExpOptions exp;                              ///< for kernels on a GPU: a captured table
-  double exp_ulp = 0;    ///< > 0: the attention layer again with results moved by so much
-  EngineOptions engine;  ///< changes no bit
+  double exp_ulp = 0;           ///< > 0: the attention layer again with results moved by so much
+  RopeSource rope_source = {};  ///< of the decoder, instead of the device's kernel; may be empty
+  EngineOptions engine;         ///< changes no bit
   /// Called with the finished share of all the work as estimated, 0 … 1. May be empty.
   std::function<void(double)> progress;
 };
