@@ -58,6 +58,11 @@ constexpr std::array predict_options{
     OptionSpec{"--exp-ulp", "N",
                "also run the attention layer with the bounded exp moved by up to N ulp, and print "
                "the band"},
+    OptionSpec{"--rope", "NAME",
+               "RoPE factors of the decoder: kernel (default: the device's) or torch-cpu "
+               "(libtorch's, as data)"},
+    OptionSpec{"--setting", "NAME",
+               "of libtorch's environment: installed (default) or pinned (docs/run.md)"},
     OptionSpec{"--quick", "",
                "two layers, 128 keys, 500 trials and --rows 1,64 unless you say "
                "otherwise"},

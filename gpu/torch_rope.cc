@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 
 namespace kvsim::gpu {
 namespace {
+
+constexpr std::string_view wanted = "RoPE factors of torch-cpu";
 
 /// One factor of each pair, as the simulator has them.
 RopeTable table_of(const TorchRopeFactors& factors, const ModelConfig& config,
@@ -46,18 +49,34 @@ RopeTable table_of(const TorchRopeFactors& factors, const ModelConfig& config,
   return table;
 }
 
+/// What RoPE needs of a configuration.
+ModelConfig config_of(const DecoderShape& shape) {
+  ModelConfig config;
+  config.head_dim = shape.head_dim;
+  config.rope_base = shape.rope_base;
+  config.rope_interleaved = shape.rope_interleaved;
+  config.window_rope_base = shape.window_rope_base;
+  if (shape.rope_scaling.kind == RopeScalingKind::linear) {
+    config.rope_scaling = ConfigRopeScaling::linear;
+  } else if (shape.rope_scaling.kind == RopeScalingKind::llama3) {
+    config.rope_scaling = ConfigRopeScaling::llama3;
+  }
+  config.rope_factor = shape.rope_scaling.factor;
+  config.rope_low_frequency_factor = shape.rope_scaling.low_frequency_factor;
+  config.rope_high_frequency_factor = shape.rope_scaling.high_frequency_factor;
+  config.rope_original_positions = shape.rope_scaling.original_positions;
+  return config;
+}
+
 }  // namespace
 
 Result<RopeSource> torch_rope_source(const ModelConfig& config, const softfloat::Format& storage) {
   const std::array formats{softfloat::bfloat16, softfloat::binary16, softfloat::binary32};
   if (std::ranges::find(formats, storage) == formats.end()) {
-    return Error{ErrorKind::usage,
-                 fmt::format("rope={} with format.activations={}; accepted: bfloat16, binary16 or "
-                             "binary32",
-                             torch_cpu_engine_name, softfloat::format_name(storage))};
+    return Error{ErrorKind::usage, fmt::format("{} in {}; accepted: bfloat16, binary16 or binary32",
+                                               wanted, softfloat::format_name(storage))};
   }
-  const auto make = torch_function<MakeTorchRope>(fmt::format("rope={}", torch_cpu_engine_name),
-                                                  make_torch_rope_name);
+  const auto make = torch_function<MakeTorchRope>(wanted, make_torch_rope_name);
   if (!make) return make.error();
   Result<std::unique_ptr<TorchRope>> rope = std::unique_ptr<TorchRope>();
   (*make)(config, storage, rope);
@@ -70,8 +89,16 @@ Result<RopeSource> torch_rope_source(const ModelConfig& config, const softfloat:
   });
 }
 
+Result<RopeSource> torch_rope_source(const DecoderShape& shape, const softfloat::Format& storage) {
+  return torch_rope_source(config_of(shape), storage);
+}
+
 RopeOrigin torch_rope_origin() {
-  RopeOrigin origin{std::string(torch_cpu_engine_name), {}, torch_rope_source};
+  RopeOrigin origin{std::string(torch_cpu_engine_name),
+                    {},
+                    [](const ModelConfig& config, const softfloat::Format& storage) {
+                      return torch_rope_source(config, storage);
+                    }};
   if (const SettingRow& setting = current_setting(); setting.name != setting_rows().front().name) {
     origin.detail = fmt::format("setting={}", setting.name);
   }

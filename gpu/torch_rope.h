@@ -5,6 +5,7 @@
 #include "model/config.h"
 #include "run/sim_engine.h"
 #include "sim/decoder/rope_source.h"
+#include "sim/decoder_shape.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
 
@@ -14,6 +15,10 @@ namespace kvsim::gpu {
 /// thread, in bfloat16, binary16 or binary32. Errors: of torch_library() (unavailable), another
 /// format (usage); what the source gives may fail with what libtorch throws (file).
 [[nodiscard]] Result<RopeSource> torch_rope_source(const ModelConfig& config,
+                                                   const softfloat::Format& storage);
+
+/// The same of the model that the shape is of.
+[[nodiscard]] Result<RopeSource> torch_rope_source(const DecoderShape& shape,
                                                    const softfloat::Format& storage);
 
 /// The same for the simulator's arms: rope=torch-cpu. Its detail names current_setting() where that

@@ -26,10 +26,10 @@ namespace {
 constexpr std::array<std::string_view, 7> study_options{
     "--order", "--order-qk", "--order-sum", "--order-pv", "--accumulate", "--product", "--round"};
 // What the study does not read.
-constexpr std::array<std::string_view, 19> other_options{
-    "--device", "--on",     "--off",          "--config",  "--model",    "--rows",   "--cached",
-    "--new",    "--chunks", "--verify-width", "--ranks",   "--margins",  "--layers", "--prefix",
-    "--trials", "--quick",  "--exp-table",    "--exp-ulp", "--positions"};
+constexpr std::array<std::string_view, 21> other_options{
+    "--device", "--on",     "--off",          "--config",  "--model",     "--rows",   "--cached",
+    "--new",    "--chunks", "--verify-width", "--ranks",   "--margins",   "--layers", "--prefix",
+    "--trials", "--quick",  "--exp-table",    "--exp-ulp", "--positions", "--rope",   "--setting"};
 
 Result<Order> order_of(std::string_view option, std::string_view text) {
   Result<Order> order = parse_order(text);

@@ -13,6 +13,7 @@
 #include "cli/number_list.h"
 #include "cli/predict/attention_inputs.h"
 #include "cli/predict/named_shape.h"
+#include "cli/predict/rope_option.h"
 #include "cli/printable.h"
 #include "cli/replay/settings.h"
 #include "model/margins_file.h"
@@ -268,6 +269,11 @@ Result<PredictionRequest> prediction_request(const ParsedOptions& options) {
   if (auto done = take_margins(options, prediction); !done) return done.error();
   if (auto done = take_exp(options, request); !done) return done.error();
   if (auto fits = check_shape(prediction.decoder); !fits) return fits.error();
+  Result<GivenRope> rope = given_rope(options, prediction.decoder, prediction.storage);
+  if (!rope) return rope.error();
+  request.rope = std::move(rope->name);
+  request.rope_setting = std::move(rope->setting);
+  prediction.rope_source = std::move(rope->source);
   if (auto fits = check_work(prediction); !fits) return fits.error();
   return request;
 }

@@ -28,6 +28,8 @@ struct PredictionRequest {
   std::string shape_source;  ///< where the sizes come from: "--head-dim …", a model, a file
   std::string input_source;  ///< where the attention layer's numbers come from, for people
   std::string input_name;    ///< "gaussian", "outliers" or the path of --tensors
+  std::string rope;  ///< "torch-cpu": whose RoPE factors the decoder takes; empty: a kernel's
+  std::string rope_setting;                ///< of libtorch for them
   std::vector<std::string> unused_fields;  ///< of --config, which change no arithmetic here
 };
 

@@ -44,6 +44,10 @@ Json input_json(const Prediction& prediction, const PredictionRequest& request) 
   input["ranks"] = list_json(options.questions.ranks);
   input["margins"] = options.margins.name;
   request.exp->describe(input);
+  if (!request.rope.empty()) {
+    input["rope"] = request.rope;
+    input["setting"] = request.rope_setting;
+  }
   input["unused_fields"] = Json(request.unused_fields);
   return input;
 }

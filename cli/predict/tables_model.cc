@@ -89,6 +89,10 @@ Table settings(const Prediction& prediction, const PredictionRequest& request) {
   }
   add("storage", std::string(request.storage->name));
   add("inputs", request.input_source);
+  if (!request.rope.empty()) {
+    add("RoPE factors",
+        fmt::format("{}'s, setting {}, in the decoder", request.rope, request.rope_setting));
+  }
   add("exp", prediction.exp_bounded
                  ? "bounded: stands for ex2.approx, whose results are known within 2 ulp; bits of "
                    "real hardware need --exp-table"

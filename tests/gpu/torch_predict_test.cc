@@ -224,7 +224,7 @@ TEST(TorchPredict, MeasuresWhatIsPredicted) {
     const std::string name(softfloat::format_name(storage));
     const ModelConfig model_config = config();
     PredictionOptions options = options_of(storage);
-    const auto rope = torch_rope_source(model_config, storage);
+    const auto rope = torch_rope_source(options.decoder, storage);
     ASSERT_TRUE(rope) << rope.error().message;
     options.rope_source = *rope;
     const auto predicted = predict(options);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gpu/torch_rope.h"
+#include "run/model_shape.h"
 #include "run/record_reader.h"
 #include "run/run_loop.h"
 #include "run/sim_engine.h"
@@ -197,11 +198,21 @@ TEST(TorchRope, IsNamedAndDoesNotDependOnTheLengthOfTheTable) {
           std::ranges::equal(table->sine, std::span(longest->sine).first(table->sine.size())));
     }
   }
+  // A shape says as much about RoPE as a configuration.
+  for (const BuiltInModel& row : built_in_models()) {
+    const ModelConfig config = built_in_config(row.name).value();
+    const auto by_config = torch_rope_source(config, softfloat::binary32);
+    const auto by_shape = torch_rope_source(decoder_shape(config).value(), softfloat::binary32);
+    ASSERT_TRUE(by_config && by_shape);
+    for (const bool windowed : {false, true}) {
+      EXPECT_TRUE((*by_config)(windowed, 40)->cosine == (*by_shape)(windowed, 40)->cosine)
+          << row.name;
+    }
+  }
   const auto refused = torch_rope_source(checkpoint->config(), softfloat::e5m2);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "rope=torch-cpu with format.activations=e5m2; accepted: bfloat16, binary16 or binary32");
+  EXPECT_EQ(refused.error().message,
+            "RoPE factors of torch-cpu in e5m2; accepted: bfloat16, binary16 or binary32");
 }
 
 }  // namespace
