@@ -43,8 +43,16 @@ CountProbes::CountProbes(Reduction& reduction, const SumClass& sums)
   } else if (input.precision > 4) {
     // binary16: a mask of 2^15 hides counts up to 2^13 even where sums have 25 bits.
     mask_ = power_of_two(input.emax());
+    int room = 13;
     counted_ = power_of_two(smallest);
-    limit_ = std::min<std::int64_t>(limit_, std::int64_t{1} << 13);
+    if (reduction.is_mean()) {
+      // One of n is left after the division; the masks hide the fewer.
+      const auto n = static_cast<std::uint64_t>(reduction.terms());
+      const int shift = std::min(room - 1, static_cast<int>(std::bit_width(n - 1)));
+      counted_ = power_of_two(smallest + shift);
+      room -= shift;
+    }
+    limit_ = std::min(limit_, std::int64_t{1} << room);
   } else {
     split_ = reduction.has_left();
     mask_ = power_of_two(input.emax());
