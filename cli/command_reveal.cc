@@ -7,11 +7,15 @@
 
 #include "cli/command.h"
 #include "cli/kernels/own_kernels.h"
+#include "cli/reveal/attention_report.h"
+#include "cli/reveal/attention_request.h"
 #include "cli/reveal/report.h"
 #include "cli/reveal/request.h"
 #include "cli/reveal/saved_kernel.h"
 #include "cli/sink.h"
 #include "gpu/reveal/addition_tree.h"
+#include "gpu/reveal/attention/attention_dependence.h"
+#include "gpu/reveal/attention/reveal_attention.h"
 #include "gpu/reveal/term_classes.h"
 
 namespace kvsim {
@@ -22,11 +26,16 @@ constexpr std::array reveal_options{
         "--backend", "NAME",
         "what to look at: torch-cpu, openblas, blis, sim, sim:KERNEL, plugin:FILE (required)"},
     OptionSpec{"--op", "NAME",
-               "the operator: linear, matmul, gemm, bmm, gemv, dot, sum or mean (default linear)"},
+               "linear, matmul, gemm, bmm, gemv, dot, sum, mean or sdpa (default linear)"},
     OptionSpec{"--m", "M", "rows of x (default 1)"},
     OptionSpec{"--n", "N", "outputs; rows of the matrix of gemv, of sum and mean (default 1)"},
-    OptionSpec{"--k", "K", "terms of a sum (required)"},
+    OptionSpec{"--k", "K", "terms of a sum (required but for sdpa)"},
     OptionSpec{"--batch", "B", "matrices of bmm (default 1)"},
+    OptionSpec{"--heads", "H", "query heads of sdpa (default 1)"},
+    OptionSpec{"--kv-heads", "H", "key/value heads of sdpa (default as many as --heads)"},
+    OptionSpec{"--head-dim", "D", "head dimension of sdpa (required for it)"},
+    OptionSpec{"--kv-len", "L", "keys of sdpa (required for it)"},
+    OptionSpec{"--q-len", "Q", "queries of sdpa (default 1)"},
     OptionSpec{"--dtype", "FORMAT", "format of the inputs (default fp32)"},
     OptionSpec{
         "--setting", "NAME",
@@ -111,7 +120,33 @@ Result<bool> save(const RevealRequest& request, const gpu::Revelation& found,
   return saved;
 }
 
+Result<Answer> run_attention_reveal(const ParsedOptions& options) {
+  auto request = attention_reveal_request(options);
+  if (!request) return request.error();
+  gpu::AttentionCalls calls(*request->backend, request->layer);
+  const auto found = gpu::reveal_attention(calls, request->options);
+  if (!found) return found.error();
+  const auto dependences = gpu::attention_dependences(*request->backend, request->layer,
+                                                      request->threads, request->options.seed);
+  if (!dependences) return dependences.error();
+  const auto& tree = found->classes.front().tree;
+  if (const auto& svg = request->svg; svg && tree) {
+    const auto written = write_output_file(*svg, gpu::to_svg(*tree));
+    if (!written) return written.error();
+  }
+  Answer answer;
+  answer.report = attention_reveal_report(*request, *found, *dependences);
+  if (!found->explained()) {
+    answer.exit_code = ExitCode::cannot_tell;
+    answer.complaint = unexplained_text(*found);
+  }
+  return answer;
+}
+
 Result<Answer> run_reveal(const ParsedOptions& options) {
+  const auto attention = asks_for_attention(options);
+  if (!attention) return attention.error();
+  if (*attention) return run_attention_reveal(options);
   auto request = reveal_request(options);
   if (!request) return request.error();
   if (const auto& swept = request->sweep) return run_sweep(*request, *swept);
@@ -142,7 +177,7 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
 const Command reveal_command{
     .name = "reveal",
     .summary = "how a real back end adds: its order of summation, checked by replay to the bit",
-    .synopsis = "--backend NAME --k K [OPTIONS]",
+    .synopsis = "--backend NAME (--k K | --op sdpa --kv-len L --head-dim D) [OPTIONS]",
     .description =
         "Runs one operator of a back end on probes: sums in which two large terms hide what is\n"
         "added before they meet. They give the tree of additions; single terms give what the tree\n"
@@ -152,11 +187,18 @@ const Command reveal_command{
         "\n"
         "Rows and columns that add otherwise (edges of tiles, addresses) are found first and\n"
         "revealed apart. --sweep groups sizes by the bits that they give: why row i changes with\n"
-        "the batch. Exit 4: no order gives what was seen; the smallest difference is printed.",
+        "the batch. Exit 4: no order gives what was seen; the smallest difference is printed.\n"
+        "\n"
+        "sdpa: in which direction, in which blocks and splits the keys are taken, how splits are\n"
+        "merged and when earlier sums are rescaled; the answer is the attention kernel of the "
+        "table\n"
+        "that gives every bit.",
     .options = reveal_options,
     .examples =
         "  kvsim reveal --backend openblas --op dot --k 1000\n"
-        "  kvsim reveal --backend torch-cpu --m 1 --k 4096 --n 4096 --dtype bf16",
+        "  kvsim reveal --backend torch-cpu --m 1 --k 4096 --n 4096 --dtype bf16\n"
+        "  kvsim reveal --backend torch-cpu --op sdpa --heads 32 --kv-heads 8 --head-dim 128 \\\n"
+        "    --kv-len 1500 --dtype bf16",
     .run = run_reveal,
 };
 

@@ -26,21 +26,6 @@ std::string format_text(const softfloat::Format& format) {
   return std::string(softfloat::format_name(format));
 }
 
-/// "0–3, 8": runs of numbers.
-std::string runs_text(const std::vector<std::int64_t>& numbers) {
-  std::string text;
-  std::size_t runs = 0;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
-    if (runs++ == listed_columns) return text + ", …";
-    if (!text.empty()) text += ", ";
-    text += end == i ? fmt::to_string(numbers[i]) : fmt::format("{}–{}", numbers[i], numbers[end]);
-    i = end + 1;
-  }
-  return text;
-}
-
 std::string order_text(const gpu::RevealedSums& sums) {
   if (!sums.model) return sums.tree ? "none found" : "not probed";
   return sums.model->order ? to_string(*sums.model->order) : "the tree itself";
@@ -133,12 +118,6 @@ Json calls_json(const gpu::RevealCalls& calls) {
               {"check", calls.check}, {"probes", calls.probes}};
 }
 
-Json fingerprint_json(const RevealRequest& request) {
-  Json out = Json::object();
-  for (const auto& [name, value] : request.backend->fingerprint().entries) out[name] = value;
-  return out;
-}
-
 Json input_json(const RevealRequest& request) {
   const gpu::ReductionShape& shape = request.shape;
   Json out = Json::object();
@@ -216,20 +195,6 @@ Table classes_table(const gpu::Revelation& found) {
   return table;
 }
 
-Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
-  Table table;
-  table.title = "what else changes the bits";
-  table.columns = {{"what", "changed", "", Align::left}, {"bits", "bits", "", Align::left}};
-  for (const gpu::Dependence& one : dependences) {
-    table.rows.push_back(
-        {Cell(one.what),
-         Cell(!one.possible        ? std::string("nothing to change")
-              : one.different == 0 ? std::string("equal")
-                                   : fmt::format("{} of {} differ", one.different, one.compared))});
-  }
-  return table;
-}
-
 Table failing_table(const gpu::FailingSum& failing) {
   Table table;
   table.title = fmt::format("smallest difference: row {}, column {}, all other terms 0",
@@ -255,6 +220,51 @@ std::string what_text(const RevealRequest& request) {
 }
 
 }  // namespace
+
+std::string runs_text(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    if (runs++ == listed_columns) return text + ", …";
+    if (!text.empty()) text += ", ";
+    text += end == i ? fmt::to_string(numbers[i]) : fmt::format("{}–{}", numbers[i], numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
+  Table table;
+  table.title = "what else changes the bits";
+  table.columns = {{"what", "changed", "", Align::left}, {"bits", "bits", "", Align::left}};
+  for (const gpu::Dependence& one : dependences) {
+    table.rows.push_back(
+        {Cell(one.what),
+         Cell(!one.possible        ? std::string("nothing to change")
+              : one.different == 0 ? std::string("equal")
+                                   : fmt::format("{} of {} differ", one.different, one.compared))});
+  }
+  return table;
+}
+
+Json dependences_json(const std::vector<gpu::Dependence>& dependences) {
+  Json out = Json::array();
+  for (const gpu::Dependence& one : dependences) {
+    out.push_back(Json{{"what", one.what},
+                       {"possible", one.possible},
+                       {"compared", one.compared},
+                       {"different", one.different}});
+  }
+  return out;
+}
+
+Json fingerprint_json(const gpu::Backend& backend) {
+  Json out = Json::object();
+  for (const auto& [name, value] : backend.fingerprint().entries) out[name] = value;
+  return out;
+}
 
 std::string exception_text(const gpu::RevealedSums& sums) {
   return fmt::format("rows {}, columns {}: {}, products {}", runs_text(sums.where.rows),
@@ -292,14 +302,8 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
   result["calls"] = calls_json(found.calls);
   result["classes"] = Json::array();
   for (const gpu::RevealedSums& sums : found.classes) result["classes"].push_back(class_json(sums));
-  result["dependences"] = Json::array();
-  for (const gpu::Dependence& one : dependences) {
-    result["dependences"].push_back(Json{{"what", one.what},
-                                         {"possible", one.possible},
-                                         {"compared", one.compared},
-                                         {"different", one.different}});
-  }
-  result["fingerprint"] = fingerprint_json(request);
+  result["dependences"] = dependences_json(dependences);
+  result["fingerprint"] = fingerprint_json(*request.backend);
   report.result = std::move(result);
   return report;
 }
@@ -340,8 +344,9 @@ Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
   }
   report.tables.push_back(std::move(table));
   report.input = input_json(request);
-  report.result =
-      Json{{"sweep", name}, {"sizes", std::move(rows)}, {"fingerprint", fingerprint_json(request)}};
+  report.result = Json{{"sweep", name},
+                       {"sizes", std::move(rows)},
+                       {"fingerprint", fingerprint_json(*request.backend)}};
   return report;
 }
 

@@ -33,17 +33,6 @@ Result<SweepRequest> parse_sweep(const std::string& text) {
   return SweepRequest{text, text[0], *first, *last};
 }
 
-Result<bool> read_attributes(const ParsedOptions& options, gpu::ReductionShape& shape) {
-  for (const std::string& text : options.values("--attribute")) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return usage(fmt::format("--attribute {}; accepted: KEY=VALUE", in_quotes(text)));
-    }
-    shape.attributes[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return true;
-}
-
 /// --save is refused before anything runs.
 Result<bool> read_name(const ParsedOptions& options, RevealRequest& request) {
   request.save = options.value("--save");
@@ -80,7 +69,40 @@ Result<bool> read_sizes(const ParsedOptions& options, RevealRequest& request) {
   return true;
 }
 
+/// The error for an option that has no default and is missing.
+Error missing_option(std::string_view name) {
+  return usage(fmt::format("{} is missing; it has no default", name));
+}
+
 }  // namespace
+
+Result<std::map<std::string, std::string>> attributes_option(const ParsedOptions& options) {
+  std::map<std::string, std::string> attributes;
+  for (const std::string& text : options.values("--attribute")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return usage(fmt::format("--attribute {}; accepted: KEY=VALUE", in_quotes(text)));
+    }
+    attributes[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return attributes;
+}
+
+Result<std::unique_ptr<gpu::Backend>> backend_option(const ParsedOptions& options,
+                                                     std::int64_t threads) {
+  const auto name = options.value("--backend");
+  if (!name) return missing_option("--backend");
+  if (const auto setting = options.value("--setting")) {
+    const auto applied = gpu::apply_setting(*setting);
+    if (!applied) return applied.error();
+  }
+  auto backend = gpu::make_backend(*name);
+  if (!backend) return backend.error();
+  const auto set = (*backend)->set_threads(threads);
+  // A back end without threads has one.
+  if (!set && threads != 1) return set.error();
+  return backend;
+}
 
 Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   if (!options.positionals().empty()) {
@@ -95,31 +117,22 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
     if (sweep->name == 'k') most_terms = sweep->last;
     request.sweep = std::move(*sweep);
   }
-  const auto missing = [](std::string_view name) {
-    return usage(fmt::format("{} is missing; it has no default", name));
-  };
-  const auto backend_name = options.value("--backend");
-  if (!backend_name) return missing("--backend");
-  if (!options.has("--k") && !most_terms) return missing("--k");
+  if (!options.has("--backend")) return missing_option("--backend");
+  if (!options.has("--k") && !most_terms) return missing_option("--k");
   request.shape.operation = options.value("--op").value_or("linear");
   const auto format = format_named("--dtype", options.value("--dtype").value_or("fp32"));
   if (!format) return format.error();
   request.shape.format = (*format)->format;
   if (const auto done = read_sizes(options, request); !done) return done.error();
   if (most_terms) request.shape.terms = *most_terms;
-  if (const auto done = read_attributes(options, request.shape); !done) return done.error();
+  auto attributes = attributes_option(options);
+  if (!attributes) return attributes.error();
+  request.shape.attributes = std::move(*attributes);
   request.svg = options.value("--svg");
   if (const auto done = read_name(options, request); !done) return done.error();
-  if (const auto setting = options.value("--setting")) {
-    const auto applied = gpu::apply_setting(*setting);
-    if (!applied) return applied.error();
-  }
-  auto backend = gpu::make_backend(*backend_name);
+  auto backend = backend_option(options, request.threads);
   if (!backend) return backend.error();
   request.backend = std::move(*backend);
-  const auto set = request.backend->set_threads(request.threads);
-  // A back end without threads has one.
-  if (!set && request.threads != 1) return set.error();
   return request;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,14 @@ struct RevealRequest {
   std::optional<std::string> svg;   ///< file of the drawing
   std::optional<std::string> save;  ///< name of a row in the user's kernel file; not taken there
 };
+
+/// `--attribute KEY=VALUE`, all of them.
+[[nodiscard]] Result<std::map<std::string, std::string>> attributes_option(
+    const ParsedOptions& options);
+
+/// Applies `--setting` and makes `--backend` with so many threads.
+[[nodiscard]] Result<std::unique_ptr<gpu::Backend>> backend_option(const ParsedOptions& options,
+                                                                   std::int64_t threads);
 
 /// Reads the options, applies the setting and makes the back end.
 [[nodiscard]] Result<RevealRequest> reveal_request(const ParsedOptions& options);
