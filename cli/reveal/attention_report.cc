@@ -10,6 +10,7 @@
 #include "cli/reveal/report.h"
 #include "gpu/reveal/addition_tree.h"
 #include "gpu/reveal/attention/key_blocks.h"
+#include "sim/order.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
 #include "softfloat/text.h"
@@ -57,6 +58,12 @@ std::string splits_text(const gpu::AttentionRevelation& found) {
   return fmt::format("{}: {}", found.blocks.splits(), text);
 }
 
+/// The order of P·V in the grammar, where it has one.
+std::string order_text(const gpu::AttentionRevelation& found) {
+  const std::vector<Order>& orders = found.classes.front().orders;
+  return orders.empty() ? "none of the grammar" : to_string(orders.front());
+}
+
 /// The kernels that gave every output.
 std::vector<std::string> equal_kernels(const gpu::AttentionRevelation& found) {
   std::vector<std::string> names;
@@ -84,6 +91,7 @@ Table findings_table(const gpu::AttentionRevelation& found) {
   if (found.merge) row("merge", gpu::merge_text(*found.merge));
   row("rescaled", rescale_text(found));
   const auto& tree = found.classes.front().tree;
+  row("order of P·V", order_text(found));
   if (tree) {
     const std::string text = gpu::to_string(*tree);
     row("tree of P·V", text.size() <= shown_tree ? text : text.substr(0, shown_tree) + " …");
@@ -201,6 +209,8 @@ Json result_json(const gpu::AttentionRevelation& found) {
   out["largest_rise_kept"] = threshold ? json_number(found.largest_kept_rise) : Json();
   out["smallest_rise_rescaled"] = threshold ? json_number(found.smallest_rescaled_rise) : Json();
   const auto& tree = found.classes.front().tree;
+  const bool has_order = !found.classes.front().orders.empty();
+  out["order"] = has_order ? Json(order_text(found)) : Json();
   out["tree_sha256"] = tree ? Json(gpu::digest(*tree)) : Json();
   out["explained"] = found.explained();
   out["kernels"] = Json::array();

@@ -65,7 +65,7 @@ Result<bool> asks_for_attention(const ParsedOptions& options) {
   const std::string operation = options.value("--op").value_or("linear");
   const bool attention = operation == "sdpa";
   const auto refuse = [&](std::string_view name) {
-    return usage(fmt::format("{} is no size of {}", name, in_quotes(operation)));
+    return usage(fmt::format("{} is given; --op {} does not take it", name, in_quotes(operation)));
   };
   for (const std::string_view name : sums_only) {
     if (attention && options.has(name)) return refuse(name);

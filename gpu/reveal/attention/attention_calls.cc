@@ -42,10 +42,12 @@ AttentionCalls::AttentionCalls(Backend& backend, AttentionLayer layer)
     : backend_(backend), layer_(std::move(layer)), output_(layer_.format) {}
 
 std::string AttentionCalls::description() const {
-  return fmt::format("sdpa of {}, {} heads, {} K/V heads, {} quer{}, {} keys, head_dim {}, {}",
-                     backend_.name(), shape().query_heads, shape().kv_heads, shape().query_len,
-                     shape().query_len == 1 ? "y" : "ies", shape().kv_len, shape().head_dim,
-                     softfloat::format_name(layer_.format));
+  const auto plural = [](std::int64_t n) { return n == 1 ? "" : "s"; };
+  return fmt::format("sdpa of {}, {} head{}, {} K/V head{}, {} quer{}, {} key{}, head_dim {}, {}",
+                     backend_.name(), shape().query_heads, plural(shape().query_heads),
+                     shape().kv_heads, plural(shape().kv_heads), shape().query_len,
+                     shape().query_len == 1 ? "y" : "ies", shape().kv_len, plural(shape().kv_len),
+                     shape().head_dim, softfloat::format_name(layer_.format));
 }
 
 OperatorCall attention_call(const AttentionLayer& layer, AttentionOperands operands,

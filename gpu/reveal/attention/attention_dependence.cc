@@ -169,7 +169,7 @@ Result<std::vector<Dependence>> attention_dependences(Backend& backend, const At
                                                       std::int64_t threads, std::uint64_t seed) {
   Changes changes(backend, layer, seed);
   if (const auto done = changes.start(); !done) return done.error();
-  if (const auto done = changes.again("nothing"); !done) return done.error();
+  if (const auto done = changes.again("the same call again"); !done) return done.error();
   const std::string of_threads = threads == 2 ? "1 thread" : "2 threads";
   if (backend.set_threads(threads == 2 ? 1 : 2)) {
     const auto done = changes.again(of_threads);

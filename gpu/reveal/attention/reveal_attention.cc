@@ -11,6 +11,7 @@
 
 #include "gpu/reveal/attention/rescale_probe.h"
 #include "gpu/reveal/attention/value_sums.h"
+#include "gpu/reveal/order_fit.h"
 #include "gpu/reveal/sum_classes.h"
 #include "sim/order.h"
 #include "sim/sum_tree.h"
@@ -66,7 +67,8 @@ class Revealer {
                                calls_.description())};
     }
     result_.classes.reserve(found->classes.size());
-    for (SumClass& where : found->classes) result_.classes.push_back({std::move(where), {}, {}});
+    for (SumClass& where : found->classes)
+      result_.classes.push_back({std::move(where), {}, {}, {}});
     return true;
   }
 
@@ -229,6 +231,7 @@ class Revealer {
     auto tree = result_.blocks.splits() > 1 ? probe_splits(sums.where) : probe(sums.where, {});
     if (tree) {
       sums.tree = std::move(*tree);
+      sums.orders = fit_orders(*sums.tree, calls_.layer().format);
       return true;
     }
     if (tree.error().kind != ErrorKind::cannot_tell) return tree.error();

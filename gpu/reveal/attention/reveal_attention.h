@@ -13,6 +13,7 @@
 #include "gpu/reveal/attention/attention_replay.h"
 #include "gpu/reveal/attention/key_blocks.h"
 #include "gpu/reveal/tree_probe.h"
+#include "sim/order.h"
 #include "softfloat/result.h"
 
 namespace kvsim::gpu {
@@ -32,6 +33,7 @@ struct RevealedValueSums {
   SumClass where;                    ///< rows and columns of ValueSums
   std::optional<AdditionTree> tree;  ///< keys as terms
   std::string why_no_tree;           ///< empty where there is one
+  std::vector<Order> orders;         ///< of the grammar with these additions, the simplest first
 };
 
 /// Calls of the operator, by what for.
