@@ -149,6 +149,9 @@ Table failing_table(const gpu::FailingOutput& failing) {
   for (std::size_t i = 0; i < std::min(failing.keys.size(), listed_values); ++i) {
     table.rows.push_back({Cell(fmt::to_string(failing.keys[i])), Cell(hex(failing.values[i]))});
   }
+  if (failing.keys.size() > listed_values) {
+    table.notes.push_back(fmt::format("and {} more", failing.keys.size() - listed_values));
+  }
   table.notes.push_back(
       fmt::format("seen {}, replayed {}", hex(failing.seen), hex(failing.replayed)));
   return table;

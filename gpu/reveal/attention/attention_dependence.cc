@@ -47,7 +47,7 @@ class Changes {
       std::copy_n(other_.q.begin() + begin, (shape.query_len - 1) * shape.head_dim,
                   data.q.begin() + begin);
     }
-    return changed("numbers of the other queries", shape.query_len > 1, std::move(data),
+    return changed("numbers of the other queries", shape.query_len > 1, data,
                    [&](std::int64_t, std::int64_t query) { return query == shape.query_len - 1; });
   }
 
@@ -58,7 +58,7 @@ class Changes {
     std::copy_n(data_.q.begin(), shape.group() * shape.query_len * shape.head_dim, data.q.begin());
     std::copy_n(data_.k.begin(), shape.kv_len * shape.head_dim, data.k.begin());
     std::copy_n(data_.v.begin(), shape.kv_len * shape.head_dim, data.v.begin());
-    return changed("numbers of the other heads", shape.kv_heads > 1, std::move(data),
+    return changed("numbers of the other heads", shape.kv_heads > 1, data,
                    [&](std::int64_t head, std::int64_t) { return head < shape.group(); });
   }
 
@@ -123,7 +123,7 @@ class Changes {
     return true;
   }
 
-  Result<bool> changed(std::string what, bool possible, AttentionOperands data,
+  Result<bool> changed(std::string what, bool possible, const AttentionOperands& data,
                        const Looked& looked) {
     if (!possible) {
       impossible(std::move(what));

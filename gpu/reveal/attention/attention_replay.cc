@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "gpu/operators.h"
@@ -84,8 +85,9 @@ class Replay {
       for (const Candidate& one : *group) found.kernels.push_back(one.agreement);
       if (found.explained()) break;
     }
-    std::ranges::stable_sort(found.kernels, {}, [](const KernelAgreement& one) {
-      return static_cast<double>(one.different) / static_cast<double>(one.compared);
+    std::ranges::sort(found.kernels, {}, [](const KernelAgreement& one) {
+      return std::pair(static_cast<double>(one.different) / static_cast<double>(one.compared),
+                       std::string_view(one.kernel));
     });
     if (found.explained() || found.kernels.empty()) return found;
     for (const std::vector<Candidate>* const group : {&same, &others}) {
@@ -181,8 +183,12 @@ class Replay {
                           failing.element;
     std::vector<std::int64_t> keys(index(shape.kv_len));
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int64_t>(i);
+    // Keys whose values cancel stand side by side and go together, as long as pieces are even.
+    std::ranges::sort(keys, {}, [&](std::int64_t key) {
+      return std::pair(std::fabs(column[key * shape.head_dim]), key);
+    });
     int calls = 0;
-    for (std::size_t piece = (keys.size() + 1) / 2; piece > 0 && calls < most_calls;) {
+    for (std::size_t piece = std::bit_ceil(keys.size()) / 2; piece > 0 && calls < most_calls;) {
       bool smaller = false;
       for (std::size_t begin = 0; begin < keys.size() && calls < most_calls;) {
         const std::size_t end = std::min(begin + piece, keys.size());
@@ -205,15 +211,16 @@ class Replay {
         begin = end;
       }
       if (piece == 1 && !smaller) break;
-      piece = piece == 1 ? 1 : (piece + 1) / 2;
+      piece = std::max<std::size_t>(1, piece / 2);
     }
+    std::ranges::sort(keys);
     if (const auto last = differs(data); !last) return last.error();
     failing.keys = keys;
     for (const std::int64_t key : keys) failing.values.push_back(column[key * shape.head_dim]);
     return failing;
   }
 
-  static constexpr int most_calls = 150;
+  static constexpr int most_calls = 250;
 
   AttentionCalls& calls_;
   AttentionReplayOptions options_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpu/reveal/attention/value_sums.h"
+#include "sim/elementary.h"
 #include "softfloat/format.h"
 
 namespace kvsim::gpu {
@@ -46,7 +47,7 @@ RescaleProbe::Rise RescaleProbe::rise(double log2_rise) const {
   for (int step = 0; step < 400; ++step) {
     const double away = (step % 2 == 0 ? 1.0 : -1.0) * (step + 1) / 2;
     const double query = rounded(format, wanted + std::trunc(away) * ulp_of(format, wanted));
-    const double p = std::exp(-query * scale);
+    const double p = exp_f32(static_cast<float>(-query * scale));
     const double small = rounded(format, p);
     const double ulp = ulp_of(format, p);
     const double kept = (1 / rounded(format, 1 / p) - small) / ulp;

@@ -215,6 +215,7 @@ class Revealer {
         continue;
       }
       std::vector<std::int32_t> children;
+      children.reserve(node.children.size());
       for (const std::int32_t child : node.children) children.push_back(merged[index(child)]);
       merged.push_back(whole.add_sum(std::move(children), node.exact));
     }

@@ -46,8 +46,9 @@ Result<std::vector<float>> ValueSums::compute(std::span<const float> /*left*/,
   const std::int64_t dim = shape.head_dim;
   AttentionOperands operands = zero_operands(shape);
   if (terms() < shape.kv_len) {
-    const auto low =
-        static_cast<float>(std::exp2(std::ceil(std::log2(lowest_score / calls_.layer().scale()))));
+    // The power of two above, a number of every format.
+    const double wanted = lowest_score / calls_.layer().scale();
+    const float low = std::ldexp(1.0F, std::ilogb(wanted) + 1);
     for (std::size_t i = 0; i < operands.q.size(); i += index(dim)) operands.q[i] = -low;
     for (std::size_t i = 0; i < operands.k.size(); i += index(dim)) operands.k[i] = 1;
     for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
