@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "gpu/reveal/addition_tree.h"
 #include "gpu/reveal/attention/attention_dependence.h"
 #include "gpu/reveal/attention/reveal_attention.h"
+#include "gpu/reveal/same_row.h"
 #include "gpu/reveal/term_classes.h"
 
 namespace kvsim {
@@ -50,6 +53,8 @@ constexpr std::array reveal_options{
     OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
     OptionSpec{"--sweep", "m=A..B",
                "group the sizes m or n from A to B by the bits they give, k by the order"},
+    OptionSpec{"--same-row", "LIST",
+               "one and the same row at these M: which outputs change, and their replay"},
     OptionSpec{"--save", "NAME",
                "keep the order as a kernel of yours, for kvsim kernels and replay"},
     OptionSpec{"--svg", "FILE", "draw the tree of the largest class into FILE"},
@@ -143,6 +148,26 @@ Result<Answer> run_attention_reveal(const ParsedOptions& options) {
   return answer;
 }
 
+Result<Answer> run_same_row(RevealRequest& request) {
+  const auto rows =
+      gpu::compare_row(*request.backend, request.shape, request.same_row, request.options);
+  if (!rows) return rows.error();
+  Answer answer;
+  answer.report = same_row_report(request, *rows);
+  for (const gpu::RowAmongOthers& row : *rows) {
+    if (answer.exit_code != ExitCode::done) break;
+    if (!row.found.explained()) {
+      answer.exit_code = ExitCode::cannot_tell;
+      answer.complaint = unexplained_text(row.found);
+    } else if (row.unlike_replay > 0) {
+      answer.exit_code = ExitCode::check_failed;
+      answer.complaint = fmt::format("m = {}: {} of {} outputs are not those of the replay",
+                                     row.rows, row.unlike_replay, row.compared);
+    }
+  }
+  return answer;
+}
+
 Result<Answer> run_reveal(const ParsedOptions& options) {
   const auto attention = asks_for_attention(options);
   if (!attention) return attention.error();
@@ -150,6 +175,7 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
   auto request = reveal_request(options);
   if (!request) return request.error();
   if (const auto& swept = request->sweep) return run_sweep(*request, *swept);
+  if (!request->same_row.empty()) return run_same_row(*request);
   const auto found = reveal_shape(*request, request->shape);
   if (!found) return found.error();
   const auto dependences = gpu::find_dependences(*request->backend, request->shape,
@@ -187,7 +213,8 @@ const Command reveal_command{
         "\n"
         "Rows and columns that add otherwise (edges of tiles, addresses) are found first and\n"
         "revealed apart. --sweep groups sizes by the bits that they give: why row i changes with\n"
-        "the batch. Exit 4: no order gives what was seen; the smallest difference is printed.\n"
+        "the batch; --same-row shows it for one row. Exit 4: no order gives what was seen; the\n"
+        "smallest difference is printed.\n"
         "\n"
         "sdpa: in which direction, in which blocks and splits the keys are taken, how splits are\n"
         "merged and when earlier sums are rescaled; the answer is the attention kernel of the "

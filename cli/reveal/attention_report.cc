@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/reveal/report.h"
+#include "cli/reveal/parts.h"
 #include "gpu/reveal/addition_tree.h"
 #include "gpu/reveal/attention/key_blocks.h"
 #include "sim/order.h"

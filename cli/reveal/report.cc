@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/reveal/parts.h"
 #include "gpu/reveal/addition_tree.h"
 #include "sim/order.h"
 #include "sim/sum.h"
@@ -18,32 +19,8 @@
 namespace kvsim {
 namespace {
 
-constexpr std::size_t listed_columns = 12;
 constexpr std::size_t listed_terms = 64;
 constexpr std::size_t shown_tree = 400;  // characters
-
-std::string format_text(const softfloat::Format& format) {
-  return std::string(softfloat::format_name(format));
-}
-
-std::string order_text(const gpu::RevealedSums& sums) {
-  if (!sums.model) return sums.tree ? "none found" : "not probed";
-  return sums.model->order ? to_string(*sums.model->order) : "the tree itself";
-}
-
-std::string product_of(const gpu::RevealedSums& sums) {
-  if (!sums.model) return "-";
-  if (sums.model->order && unit_of(*sums.model->order)) return "of the unit";
-  if (sums.tree && sums.arithmetic.product == "not visible") return "exact";
-  // A lane of one term is rounded under fused products too: the order says which those are.
-  return sums.model->order ? std::string(to_string(sums.model->product)) : sums.arithmetic.product;
-}
-
-std::string check_text(const gpu::RevealedSums& sums) {
-  if (sums.explained) return fmt::format("{} equal", sums.outputs_checked);
-  if (!sums.model) return "none";
-  return fmt::format("{} of {} differ", sums.outputs_different, sums.outputs_checked);
-}
 
 std::string sums_text(const gpu::ArithmeticFindings& found) {
   std::string text;
@@ -55,16 +32,6 @@ std::string sums_text(const gpu::ArithmeticFindings& found) {
     if (found.sums.size() > 1) text += fmt::format(" ({} nodes)", seen.nodes);
   }
   return text;
-}
-
-Json model_json(const gpu::RevealedSums& sums) {
-  Json out = Json::object();
-  const auto& model = sums.model;
-  out["order"] = model && model->order ? Json(to_string(*model->order)) : Json();
-  out["product"] = model ? Json(std::string(to_string(model->product))) : Json();
-  out["accumulator"] = model ? Json(format_text(model->accumulator)) : Json();
-  out["output"] = model ? Json(format_text(model->output)) : Json();
-  return out;
 }
 
 Json failing_json(const gpu::FailingSum& failing) {
@@ -112,31 +79,6 @@ Json class_json(const gpu::RevealedSums& sums) {
   return out;
 }
 
-Json calls_json(const gpu::RevealCalls& calls) {
-  return Json{{"all", calls.all()},   {"classes", calls.classes},
-              {"tree", calls.tree},   {"arithmetic", calls.arithmetic},
-              {"check", calls.check}, {"probes", calls.probes}};
-}
-
-Json input_json(const RevealRequest& request) {
-  const gpu::ReductionShape& shape = request.shape;
-  Json out = Json::object();
-  out["backend"] = request.backend->name();
-  out["operation"] = shape.operation;
-  out["m"] = shape.rows;
-  out["n"] = shape.columns;
-  out["k"] = shape.terms;
-  out["batch"] = shape.batch;
-  out["dtype"] = format_text(shape.format);
-  out["misaligned"] = shape.misalignment;
-  out["threads"] = request.threads;
-  out["attributes"] = Json::object();
-  for (const auto& [key, value] : shape.attributes) out["attributes"][key] = value;
-  out["seed"] = request.options.seed;
-  out["sweep"] = request.sweep ? Json(request.sweep->text) : Json();
-  return out;
-}
-
 Table names_and_values() {
   Table table;
   table.show_headings = false;
@@ -151,10 +93,6 @@ Table findings_table(const gpu::RevealedSums& sums, const gpu::Revelation& found
     if (!value.empty()) table.rows.push_back({Cell(std::move(name)), Cell(std::move(value))});
   };
   row("order", order_text(sums));
-  // The same additions, but not every bit where numbers are subnormal.
-  if (sums.model && !sums.model->order && !sums.orders.empty()) {
-    row("same additions", to_string(sums.orders.front()));
-  }
   row("products", product_of(sums));
   row("sums", sums_text(seen));
   if (seen.fan_in > 0) row("terms of a fused node", fmt::to_string(seen.fan_in));
@@ -213,58 +151,7 @@ Table failing_table(const gpu::FailingSum& failing) {
   return table;
 }
 
-std::string what_text(const RevealRequest& request) {
-  return fmt::format("{} of {}, M = {}, N = {}, K = {}, {}", request.shape.operation,
-                     request.backend->name(), request.shape.rows, request.shape.columns,
-                     request.shape.terms, format_text(request.shape.format));
-}
-
 }  // namespace
-
-std::string runs_text(const std::vector<std::int64_t>& numbers) {
-  std::string text;
-  std::size_t runs = 0;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
-    if (runs++ == listed_columns) return text + ", …";
-    if (!text.empty()) text += ", ";
-    text += end == i ? fmt::to_string(numbers[i]) : fmt::format("{}–{}", numbers[i], numbers[end]);
-    i = end + 1;
-  }
-  return text;
-}
-
-Table dependences_table(const std::vector<gpu::Dependence>& dependences) {
-  Table table;
-  table.title = "what else changes the bits";
-  table.columns = {{"what", "changed", "", Align::left}, {"bits", "bits", "", Align::left}};
-  for (const gpu::Dependence& one : dependences) {
-    table.rows.push_back(
-        {Cell(one.what),
-         Cell(!one.possible        ? std::string("nothing to change")
-              : one.different == 0 ? std::string("equal")
-                                   : fmt::format("{} of {} differ", one.different, one.compared))});
-  }
-  return table;
-}
-
-Json dependences_json(const std::vector<gpu::Dependence>& dependences) {
-  Json out = Json::array();
-  for (const gpu::Dependence& one : dependences) {
-    out.push_back(Json{{"what", one.what},
-                       {"possible", one.possible},
-                       {"compared", one.compared},
-                       {"different", one.different}});
-  }
-  return out;
-}
-
-Json fingerprint_json(const gpu::Backend& backend) {
-  Json out = Json::object();
-  for (const auto& [name, value] : backend.fingerprint().entries) out[name] = value;
-  return out;
-}
 
 std::string exception_text(const gpu::RevealedSums& sums) {
   return fmt::format("rows {}, columns {}: {}, products {}", runs_text(sums.where.rows),
@@ -305,6 +192,72 @@ Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
   result["dependences"] = dependences_json(dependences);
   result["fingerprint"] = fingerprint_json(*request.backend);
   report.result = std::move(result);
+  return report;
+}
+
+Report same_row_report(const RevealRequest& request, const std::vector<gpu::RowAmongOthers>& rows) {
+  Report report;
+  report.schema = "kvsim.reveal/1";
+  report.command = "reveal";
+  const auto bits = [](std::int64_t different, std::int64_t compared) {
+    return different == 0 ? fmt::format("{} equal", compared)
+                          : fmt::format("{} of {} differ", different, compared);
+  };
+  std::int64_t unlike = 0;
+  std::int64_t different = 0;
+  Table table;
+  table.columns = {
+      {"m", "m", "", Align::right},
+      {"order", "order", "", Align::left},
+      {"product", "products", "", Align::left},
+      {"different", fmt::format("row 0 against m = {}", rows.front().rows), "", Align::left},
+      {"unlike_replay", "row 0 against its replay", "", Align::left}};
+  Json list = Json::array();
+  for (const gpu::RowAmongOthers& row : rows) {
+    const gpu::RevealedSums& main = row.found.classes.front();
+    unlike += row.unlike_replay;
+    different = std::max(different, row.different);
+    table.rows.push_back({Cell(fmt::to_string(row.rows)), Cell(order_text(main)),
+                          Cell(product_of(main)), Cell(bits(row.different, row.compared)),
+                          Cell(bits(row.unlike_replay, row.compared))});
+    Json one = Json::object();
+    one["m"] = row.rows;
+    const Json model = model_json(main);
+    for (const auto& [key, value] : model.items()) one[key] = value;
+    one["explained"] = row.found.explained();
+    one["compared"] = row.compared;
+    one["different"] = row.different;
+    one["unlike_replay"] = row.unlike_replay;
+    one["first_different"] = row.first_different < 0 ? Json() : Json(row.first_different);
+    one["classes"] = Json::array();
+    for (const gpu::RevealedSums& sums : row.found.classes)
+      one["classes"].push_back(class_json(sums));
+    list.push_back(std::move(one));
+  }
+  const gpu::ReductionShape& shape = request.shape;
+  report.headline = fmt::format(
+      "row 0 of {} of {}, N = {}, K = {}, {}: {}; {}.", shape.operation, request.backend->name(),
+      shape.columns, shape.terms, softfloat::format_name(shape.format),
+      different == 0 ? std::string("the same bits at every m")
+                     : fmt::format("{} of {} outputs change with m", different, shape.columns),
+      unlike == 0 ? "the replay gives every bit" : "the replay does not give every bit");
+  const auto changed = std::ranges::find_if(
+      rows, [](const gpu::RowAmongOthers& row) { return row.first_different >= 0; });
+  if (changed != rows.end()) {
+    const std::int64_t column = changed->first_different;
+    std::string note = fmt::format("output {}:", column);
+    for (const gpu::RowAmongOthers& row : rows) {
+      note += fmt::format("{} m = {} {}", &row == &rows.front() ? "" : ",", row.rows,
+                          softfloat::to_hex_float(
+                              softfloat::binary32,
+                              softfloat::from_float(row.sums[static_cast<std::size_t>(column)])));
+    }
+    table.notes.push_back(std::move(note));
+  }
+  report.tables.push_back(std::move(table));
+  report.input = input_json(request);
+  report.result =
+      Json{{"same_row", std::move(list)}, {"fingerprint", fingerprint_json(*request.backend)}};
   return report;
 }
 

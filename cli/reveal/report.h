@@ -2,27 +2,16 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cli/output.h"
 #include "cli/reveal/request.h"
-#include "gpu/backend.h"
 #include "gpu/reveal/dependence.h"
 #include "gpu/reveal/reveal.h"
+#include "gpu/reveal/same_row.h"
 
 namespace kvsim {
-
-/// "0–3, 8": runs of numbers, of many the first.
-[[nodiscard]] std::string runs_text(const std::vector<std::int64_t>& numbers);
-
-/// What else changes the bits, as a table and as JSON.
-[[nodiscard]] Table dependences_table(const std::vector<gpu::Dependence>& dependences);
-[[nodiscard]] Json dependences_json(const std::vector<gpu::Dependence>& dependences);
-
-/// The entries of a back end's fingerprint.
-[[nodiscard]] Json fingerprint_json(const gpu::Backend& backend);
 
 /// What was found of one shape.
 [[nodiscard]] Report reveal_report(const RevealRequest& request, const gpu::Revelation& found,
@@ -35,6 +24,10 @@ struct RevealedSizes {
 };
 [[nodiscard]] Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
                                   const std::vector<RevealedSizes>& classes);
+
+/// One row at several numbers of rows, in the order of the request.
+[[nodiscard]] Report same_row_report(const RevealRequest& request,
+                                     const std::vector<gpu::RowAmongOthers>& rows);
 
 /// "rows 0, columns 572–575: ORDER": a class that is added otherwise than the largest one.
 [[nodiscard]] std::string exception_text(const gpu::RevealedSums& sums);

@@ -10,6 +10,7 @@
 
 #include "cli/format_option.h"
 #include "cli/kernels/own_kernels.h"
+#include "cli/number_list.h"
 #include "cli/printable.h"
 #include "gpu/setting.h"
 
@@ -37,8 +38,24 @@ Result<SweepRequest> parse_sweep(const std::string& text) {
 Result<bool> read_name(const ParsedOptions& options, RevealRequest& request) {
   request.save = options.value("--save");
   if (!request.save) return true;
-  if (request.sweep) return usage("--save is given with --sweep; one of them is accepted");
+  for (const std::string_view other : {"--sweep", "--same-row"}) {
+    if (!options.has(other)) continue;
+    return usage(fmt::format("--save is given with {}; one of them is accepted", other));
+  }
   return check_own_kernel_name(own_kernels_path(), *request.save);
+}
+
+/// The numbers of rows of --same-row, of operators that have rows.
+Result<bool> read_same_row(const ParsedOptions& options, RevealRequest& request) {
+  if (!options.has("--same-row")) return true;
+  for (const std::string_view other : {"--sweep", "--m", "--svg"}) {
+    if (!options.has(other)) continue;
+    return usage(fmt::format("--same-row is given with {}; one of them is accepted", other));
+  }
+  auto rows = integer_list_option(options, "--same-row", 1, std::int64_t{1} << 20, 16);
+  if (!rows) return rows.error();
+  request.same_row = std::move(*rows);
+  return true;
 }
 
 Result<bool> read_sizes(const ParsedOptions& options, RevealRequest& request) {
@@ -129,6 +146,7 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   if (!attributes) return attributes.error();
   request.shape.attributes = std::move(*attributes);
   request.svg = options.value("--svg");
+  if (const auto done = read_same_row(options, request); !done) return done.error();
   if (const auto done = read_name(options, request); !done) return done.error();
   auto backend = backend_option(options, request.threads);
   if (!backend) return backend.error();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "gpu/backend.h"
@@ -32,8 +33,9 @@ struct RevealRequest {
   gpu::RevealOptions options;
   std::int64_t threads = 1;
   std::optional<SweepRequest> sweep;
-  std::optional<std::string> svg;   ///< file of the drawing
-  std::optional<std::string> save;  ///< name of a row in the user's kernel file; not taken there
+  std::vector<std::int64_t> same_row;  ///< numbers of rows of --same-row; empty: not asked for
+  std::optional<std::string> svg;      ///< file of the drawing
+  std::optional<std::string> save;     ///< name of a row in the user's kernel file; not taken there
 };
 
 /// `--attribute KEY=VALUE`, all of them.

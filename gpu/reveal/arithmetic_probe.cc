@@ -205,7 +205,8 @@ class ArithmeticProbe {
   /// Whether products are rounded before they are added: a product is met by its rounded negative.
   Result<bool> products() {
     const int sum_bits = found_.sums.empty() ? 24 : found_.sums.front().precision;
-    const int half = (sum_bits + 1) / 2;
+    // Sums in binary64 show products that are rounded to binary32 first.
+    const int half = sum_bits == 53 ? 12 : (sum_bits + 1) / 2;
     if (!reduction_.has_left() || sum_bits == 0 || half >= reduction_.input().precision) {
       return true;
     }
@@ -213,8 +214,10 @@ class ArithmeticProbe {
     found_.products.assign(n, ProductSeen::untested);
     const float factor = 1 + power_of_two(-half);
     const float rounded = -(1 + power_of_two(1 - half));
-    const std::size_t most = std::max<std::size_t>(64, index(calls_.capacity()));
-    for (std::uint64_t coloring = 0; coloring < 6; ++coloring) {
+    // One output at a time makes for short calls: all terms can be asked about.
+    const std::size_t most =
+        calls_.capacity() == 1 ? 1024 : std::max<std::size_t>(64, index(calls_.capacity()));
+    for (std::uint64_t coloring = 0; coloring < 24; ++coloring) {
       const auto tested = [&](std::int64_t k) {
         const bool bit = (philox_bits(coloring / 2, 7, static_cast<std::uint64_t>(k)) & 1) != 0;
         return bit == (coloring % 2 == 0);

@@ -49,6 +49,9 @@ class Revealer {
   }
 
  private:
+  /// After the first round, what is not explained is not looked at more closely yet.
+  enum class Round : std::uint8_t { first, last };
+
   /// About how many calls the tree of a class takes.
   [[nodiscard]] std::int64_t calls_for(const SumClass& sums) const {
     const auto side = std::max(sums.rows.size(), sums.columns.size());
@@ -73,11 +76,13 @@ class Revealer {
       result_.calls.arithmetic += sums.arithmetic.calls;
     }
     sums.orders = fit_orders(*sums.tree, reduction_.input());
-    if (const auto done = choose(sums, models(sums, sums.orders)); !done) return done;
-    if (sums.explained) return true;
+    auto simple = choose(sums, models(sums, sums.orders), Round::first);
+    if (!simple || sums.explained) return simple;
     const std::vector<Order> nested = fit_orders(*sums.tree, reduction_.input(), true, 48);
-    if (nested.size() <= sums.orders.size()) return true;
-    return choose(sums, models(sums, nested));
+    std::vector<SumModel> rest =
+        models(sums, nested.size() > sums.orders.size() ? nested : sums.orders);
+    for (SumModel& model : tree_models(sums)) rest.push_back(std::move(model));
+    return choose(sums, std::move(rest), Round::last);
   }
 
   Result<bool> check_known(RevealedSums& sums) {
@@ -92,7 +97,7 @@ class Revealer {
         if (order) known.push_back(model(*order, product, softfloat::binary32));
       }
     }
-    if (const auto done = choose(sums, std::move(known)); !done) return done;
+    if (const auto done = choose(sums, std::move(known), Round::last); !done) return done;
     if (!sums.explained) sums.model.reset();
     return true;
   }
@@ -109,21 +114,26 @@ class Revealer {
     return model;
   }
 
+  /// Formats that sums may be kept in, by the bits that were seen.
+  [[nodiscard]] std::vector<Format> accumulators(const RevealedSums& sums) const {
+    std::vector<Format> formats = {softfloat::binary32};
+    const auto keeps = [&](int precision) {
+      return std::any_of(sums.arithmetic.sums.begin(), sums.arithmetic.sums.end(),
+                         [&](const NodeRounding& seen) { return seen.precision == precision; });
+    };
+    if (reduction_.input() == softfloat::binary16 && keeps(11)) {
+      formats.push_back(softfloat::binary16);
+    }
+    if (keeps(8)) formats.push_back(softfloat::bfloat16);
+    return formats;
+  }
+
   /// What has these additions and does not contradict what was seen of the arithmetic.
   [[nodiscard]] std::vector<SumModel> models(const RevealedSums& sums,
                                              const std::vector<Order>& orders) const {
     std::vector<Product> products = {Product::fused, Product::rounded, Product::exact};
     if (sums.arithmetic.product == "rounded") products = {Product::rounded};
     if (sums.arithmetic.product == "fused") products = {Product::fused, Product::exact};
-    std::vector<Format> accumulators = {softfloat::binary32};
-    const auto keeps = [&](int precision) {
-      return std::any_of(sums.arithmetic.sums.begin(), sums.arithmetic.sums.end(),
-                         [&](const NodeRounding& seen) { return seen.precision == precision; });
-    };
-    if (reduction_.input() == softfloat::binary16 && keeps(11)) {
-      accumulators.push_back(softfloat::binary16);
-    }
-    if (keeps(8)) accumulators.push_back(softfloat::bfloat16);
     std::vector<std::pair<Product, Order>> all_orders;
     for (const Product product : products) {
       for (const Order& order : orders) all_orders.emplace_back(product, order);
@@ -135,7 +145,7 @@ class Revealer {
         rounded = with_roundings(order, reduction_.output());
       }
       for (const Order& one : rounded) {
-        for (const Format& accumulator : accumulators) {
+        for (const Format& accumulator : accumulators(sums)) {
           if (!check_formats(one, reduction_.input(), accumulator)) continue;
           // A unit's products are its own, and those of a narrow format are exact.
           const bool no_matter = (unit_of(one) || sums.arithmetic.product == "not visible") &&
@@ -145,22 +155,45 @@ class Revealer {
         }
       }
     }
-    // The tree itself, where the grammar has no word for it.
+    return all;
+  }
+
+  /// The tree itself, where the grammar has no word for it.
+  [[nodiscard]] std::vector<SumModel> tree_models(const RevealedSums& sums) const {
     std::vector<bool> fused;
     fused.reserve(sums.arithmetic.products.size());
     for (const ProductSeen seen : sums.arithmetic.products) {
       fused.push_back(seen != ProductSeen::rounded);
     }
-    SumModel itself = model(Order{}, Product::fused, accumulators.back());
+    SumModel itself = model(Order{}, Product::fused, accumulators(sums).back());
     if (sums.arithmetic.product == "rounded") itself.product = Product::rounded;
     itself.order.reset();
-    if (sums.tree) itself.tree = sum_tree(*sums.tree, fused);
-    if (!itself.tree.nodes.empty()) all.push_back(std::move(itself));
+    std::vector<SumModel> all;
+    if (const auto& tree = sums.tree) {
+      itself.tree = sum_tree(*tree, fused);
+      if (itself.tree.nodes.empty()) return all;
+      all.push_back(itself);
+      // A last part that is summed by a plain loop in binary64, as C code often does.
+      if (reduction_.input() != softfloat::binary32) return all;
+      for (const std::int64_t first : {last_part(*tree), std::int64_t{0}}) {
+        if (first < 0) continue;
+        itself.wide_from = first;
+        all.push_back(itself);
+      }
+    }
     return all;
   }
 
+  /// Where the last operand of the whole sum begins, if it is the sum of the last terms; else -1.
+  [[nodiscard]] static std::int64_t last_part(const AdditionTree& tree) {
+    if (tree.root().children.size() != 2) return -1;
+    const AdditionTree::Node& last =
+        tree.nodes()[static_cast<std::size_t>(tree.root().children.back())];
+    return last.smallest + last.leaves == tree.terms() ? last.smallest : -1;
+  }
+
   /// The first model that gives every output on all data; then the check.
-  Result<bool> choose(RevealedSums& sums, std::vector<SumModel> candidates) {
+  Result<bool> choose(RevealedSums& sums, std::vector<SumModel> candidates, Round round) {
     const std::int64_t before = reduction_.calls();
     std::vector<Observation> seen;
     for (const DataKind kind : {DataKind::cancel, DataKind::wide, DataKind::tiny}) {
@@ -196,7 +229,7 @@ class Revealer {
     }
     if (!best) return true;
     sums.subnormals_as_replayed = best->tiny == 0;
-    return sums.explained ? Result<bool>(true) : check(sums);
+    return sums.explained || round == Round::first ? Result<bool>(true) : check(sums);
   }
 
   Result<bool> check(RevealedSums& sums) {

@@ -22,6 +22,9 @@ struct SumModel {
   std::optional<Order> order;  ///< in the grammar of sim/order.h; nullopt: `tree` alone
   SumTree tree;                ///< used where there is no order
   Product product = Product::fused;
+  /// Without an order: the products of terms from this one on are rounded to the accumulator, but
+  /// every sum that such a term is part of is kept in binary64.
+  std::optional<std::int64_t> wide_from;
   softfloat::Format input;
   softfloat::Format accumulator;
   softfloat::Format output;
