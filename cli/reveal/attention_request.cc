@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> attention_sizes = {"--heads", "--kv-heads", "--head-dim",
                                                              "--kv-len", "--q-len"};
-constexpr std::array<std::string_view, 7> sums_only = {
-    "--m", "--n", "--k", "--batch", "--misaligned", "--sweep", "--save"};
+constexpr std::array<std::string_view, 8> sums_only = {
+    "--m", "--n", "--k", "--batch", "--misaligned", "--sweep", "--same-row", "--save"};
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
