@@ -80,6 +80,7 @@ endfunction()
 # makes a GoogleTest program and one ctest for each of its tests. Labels, and where they run:
 #   unit        everywhere
 #   slow, cli   the g++ build of ./check
+#   device      the same; skipped where there is no GPU
 #   models      the same: tests of SmolLM2, which the fixture smollm2 fetches
 #   gemma       only ./check --gemma --accept-terms: tests of Gemma 3, fixture gemma3
 #   exhaustive  the same, alone on all cores
@@ -91,7 +92,7 @@ function(kvsim_test)
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
-  set(allowed unit slow cli models gemma exhaustive long fuzz)
+  set(allowed unit slow cli device models gemma exhaustive long fuzz)
   if(NOT arg_LABEL IN_LIST allowed)
     message(FATAL_ERROR "kvsim_test ${arg_NAME}: label ${arg_LABEL} is not one of ${allowed}")
   endif()

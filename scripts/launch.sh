@@ -104,17 +104,18 @@ is_stale() {
     scripts/packages
   [ ! -f "$root/.git/logs/HEAD" ] || set -- "$@" .git/logs/HEAD
   newer=$(cd "$root" && find "$@" -newer build/release/built -print 2>&1 | head -n 1)
-  [ -n "$newer" ] || torch_is_newer
+  [ -n "$newer" ] || tools_are_newer
 }
 
-# torch_is_newer : true when scripts/torch/install has installed a libtorch since the build
-torch_is_newer() {
+# tools_are_newer : true when scripts/torch/install has installed a libtorch, or scripts/cuda/install an
+# nvcc, since the build
+tools_are_newer() {
   for cache in "${KVSIM_CACHE:-}" "${XDG_CACHE_HOME:+$XDG_CACHE_HOME/kvsim}" \
     "${HOME:-}/.cache/kvsim"; do
     case $cache in /*) break ;; esac
   done
-  for torch in "$cache"/torch-*/torch; do
-    [ "$torch" -nt "$root/build/release/built" ] && return 0
+  for tool in "$cache"/torch-*/torch "$cache"/cuda-*/nvidia; do
+    [ "$tool" -nt "$root/build/release/built" ] && return 0
   done
   return 1
 }

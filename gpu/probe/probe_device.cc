@@ -6,6 +6,9 @@
 
 #include <utility>
 
+#include "gpu/cuda/embedded_probes.h"
+#include "gpu/probe/cuda_probe_device.h"
+
 namespace kvsim::gpu {
 namespace {
 
@@ -43,9 +46,7 @@ Result<std::unique_ptr<ProbeDevice>> make_probe_device(std::string_view name,
   if (name != "cuda") {
     return Error{ErrorKind::usage, fmt::format("device '{:.64}'; cuda and sim are accepted", name)};
   }
-  const auto device = find_cuda_device(libraries);
-  if (!device) return device.error();
-  return Error{ErrorKind::unavailable, "this build has no CUDA kernels"};
+  return make_cuda_probe_device(libraries, embedded_probes());
 }
 
 }  // namespace kvsim::gpu

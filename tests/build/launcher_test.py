@@ -238,11 +238,16 @@ class Launchers(unittest.TestCase):
         self.assertEqual([path.name for path in cache.iterdir() if path.is_dir()], [])
 
     def test_installing_torch_fails_in_one_line(self):
+        self.fails_in_one_line("scripts/torch/install", "torch")
+
+    def test_installing_nvcc_fails_in_one_line(self):
+        self.fails_in_one_line("scripts/cuda/install", "nvcc")
+
+    def fails_in_one_line(self, script, what):
         cache = self.place / "cache"
-        script = "scripts/torch/install"
         self.assertEqual(self.run_it("--where", str(cache), program=script).returncode, 1)
         uname = self.place / "bin/uname"
-        for machine, words in (("x86_64", "cannot install torch"), ("sparc", "for sparc")):
+        for machine, words in (("x86_64", f"cannot install {what}"), ("sparc", "for sparc")):
             uname.write_text(f"#!/bin/sh\necho {machine}\n")
             uname.chmod(0o755)
             (self.tree / "scripts/models/python").write_text("#!/bin/sh\necho no; exit 1\n")
@@ -253,10 +258,16 @@ class Launchers(unittest.TestCase):
             self.assertEqual([path.name for path in cache.iterdir() if path.is_dir()], [])
 
     def test_installs_torch_once_and_says_where(self):
+        self.installs_once("scripts/torch/install", "torch")
+
+    def test_installs_nvcc_once_and_says_where(self):
+        self.installs_once("scripts/cuda/install", "nvidia/cu13")
+
+    def installs_once(self, script, folder):
         cache = self.place / "cache"
-        script = "scripts/torch/install"
         (self.tree / "scripts/models/python").write_text(
-            '#!/bin/sh\nwhile [ "$1" != --target ]; do shift; done; mkdir -p "$2/torch"\n')
+            '#!/bin/sh\nwhile [ "$1" != --target ]; do shift; done; '
+            f'mkdir -p "$2/{folder}"\n')
         (self.place / "bin/uname").write_text("#!/bin/sh\necho x86_64\n")
         (self.place / "bin/uname").chmod(0o755)
         where = self.run_it(KVSIM_CACHE=str(cache), program=script).stdout
