@@ -107,8 +107,8 @@ is_stale() {
   [ -n "$newer" ] || tools_are_newer
 }
 
-# tools_are_newer : true when scripts/torch/install has installed a libtorch, or scripts/cuda/install
-# an nvcc, since the build
+# tools_are_newer : true when scripts/torch/install has installed a libtorch, or
+# scripts/cuda/install an nvcc, since the build
 tools_are_newer() {
   for cache in "${KVSIM_CACHE:-}" "${XDG_CACHE_HOME:+$XDG_CACHE_HOME/kvsim}" \
     "${HOME:-}/.cache/kvsim"; do

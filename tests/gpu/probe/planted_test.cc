@@ -181,7 +181,7 @@ class FailingUnit final : public UnitUnderTest {
 
 TEST(Planted, AFailureOfTheDeviceIsHandedOn) {
   const MatrixUnit& row = *find_matrix_unit("a100.f16.f32");
-  for (const std::size_t rows : {0, 200, 300, 420, 600}) {
+  for (const std::size_t rows : {0U, 200U, 300U, 420U, 600U}) {
     FailingUnit unit(rows);
     const auto probe = probe_unit(unit, row, {.random_rows = 400});
     ASSERT_FALSE(probe) << rows;
