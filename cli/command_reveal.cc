@@ -11,6 +11,7 @@
 #include "cli/kernels/own_kernels.h"
 #include "cli/reveal/attention_report.h"
 #include "cli/reveal/attention_request.h"
+#include "cli/reveal/positive_report.h"
 #include "cli/reveal/report.h"
 #include "cli/reveal/request.h"
 #include "cli/reveal/saved_kernel.h"
@@ -18,6 +19,7 @@
 #include "gpu/reveal/addition_tree.h"
 #include "gpu/reveal/attention/attention_dependence.h"
 #include "gpu/reveal/attention/reveal_attention.h"
+#include "gpu/reveal/positive_operator.h"
 #include "gpu/reveal/same_row.h"
 #include "gpu/reveal/term_classes.h"
 
@@ -29,9 +31,11 @@ constexpr std::array reveal_options{
         "--backend", "NAME",
         "what to look at: torch-cpu, openblas, blis, sim, sim:KERNEL, plugin:FILE (required)"},
     OptionSpec{"--op", "NAME",
-               "linear, matmul, gemm, bmm, gemv, dot, sum, mean or sdpa (default linear)"},
+               "linear (default), matmul, gemm, bmm, gemv, dot, sum, mean, sdpa, softmax, "
+               "log-softmax, rms-norm"},
     OptionSpec{"--m", "M", "rows of x (default 1)"},
-    OptionSpec{"--n", "N", "outputs; rows of the matrix of gemv, of sum and mean (default 1)"},
+    OptionSpec{"--n", "N",
+               "outputs; rows of the matrix of gemv, of sum, mean, softmax and norm (default 1)"},
     OptionSpec{"--k", "K", "terms of a sum (required but for sdpa)"},
     OptionSpec{"--batch", "B", "matrices of bmm (default 1)"},
     OptionSpec{"--heads", "H", "query heads of sdpa (default 1)"},
@@ -174,6 +178,7 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
   if (*attention) return run_attention_reveal(options);
   auto request = reveal_request(options);
   if (!request) return request.error();
+  if (gpu::positive_kind(request->shape.operation)) return run_positive_reveal(*request);
   if (const auto& swept = request->sweep) return run_sweep(*request, *swept);
   if (!request->same_row.empty()) return run_same_row(*request);
   const auto found = reveal_shape(*request, request->shape);
@@ -210,6 +215,10 @@ const Command reveal_command{
         "does not tell (products fused or rounded, precision and rounding of sums). The result is\n"
         "an order in the grammar that every other command takes, and it is printed only after its\n"
         "replay has given every bit of many outputs of which nothing is left but rounding.\n"
+        "\n"
+        "Sums whose terms cannot be negative (softmax, norms) have no masks: there it shows which\n"
+        "two terms of less than half an ulp meet before they meet a large one, in which each\n"
+        "alone is lost.\n"
         "\n"
         "Rows and columns that add otherwise (edges of tiles, addresses) are found first and\n"
         "revealed apart. --sweep groups sizes by the bits that they give: why row i changes with\n"

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "gpu/reveal/positive_operator.h"
 #include "softfloat/formats.h"
 
 namespace kvsim::gpu {
@@ -160,9 +161,10 @@ Result<std::unique_ptr<Reduction>> make_reduction(Backend& backend, const Reduct
       std::find_if(layouts.begin(), layouts.end(),
                    [&](const OperatorLayout& row) { return row.name == shape.operation; });
   if (found == layouts.end()) {
-    return Error{ErrorKind::usage,
-                 fmt::format("operator '{:.40}' is no sum of products; accepted: {}",
-                             shape.operation, fmt::join(reduction_operators(), ", "))};
+    return Error{
+        ErrorKind::usage,
+        fmt::format("operator '{:.40}' is no sum of products; accepted: {}, {}", shape.operation,
+                    fmt::join(reduction_operators(), ", "), fmt::join(positive_operators(), ", "))};
   }
   if (const auto fits = check_sizes(shape, found->layout); !fits) return fits.error();
   return std::unique_ptr<Reduction>(
