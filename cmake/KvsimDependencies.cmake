@@ -51,3 +51,9 @@ kvsim_find_plain_library(NAME pcre2 HEADER pcre2.h LIBRARY pcre2-8 PACKAGE libpc
 kvsim_find_plain_library(NAME sentencepiece HEADER sentencepiece_processor.h LIBRARY sentencepiece
   PACKAGE libsentencepiece-dev)
 kvsim_find_plain_library(NAME utf8proc HEADER utf8proc.h LIBRARY utf8proc PACKAGE libutf8proc-dev)
+if(KVSIM_BUILD_CLI OR KVSIM_BUILD_TESTS OR KVSIM_BUILD_FUZZERS)
+  # Of fuzz/ and the tests, not of what is installed.
+  kvsim_find_plain_library(NAME mpfr HEADER mpfr.h LIBRARY mpfr PACKAGE libmpfr-dev)
+  kvsim_find_plain_library(NAME gmp HEADER gmp.h LIBRARY gmp PACKAGE libgmp-dev)
+  set_property(TARGET kvsim::mpfr APPEND PROPERTY INTERFACE_LINK_LIBRARIES kvsim::gmp)
+endif()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <string>
+
+#include "fuzz/flip/case.h"
+#include "fuzz/flip/score.h"
+#include "softfloat/result.h"
+
+namespace kvsim::fuzz {
+
+/// What stands on MPFR and the reference arithmetic alone: the exact difference of the logits
+/// enclosed with 256 bits and directed rounding, and the tokens that both paths choose.
+struct Confirmation {
+  double lowest = 0;   ///< the first token's exact logit less the second's is at least that …
+  double highest = 0;  ///< … and at most that
+  std::array<int, 2> tokens{};  ///< what each path chooses: 0 or 1
+
+  /// The logits are apart for certain, and the paths choose different tokens.
+  [[nodiscard]] bool flips() const {
+    return (lowest > 0 || highest < 0) && tokens[0] != tokens[1];
+  }
+  /// The margin, from below; 0 where the enclosure holds 0.
+  [[nodiscard]] double margin() const {
+    return lowest > 0 ? lowest : highest < 0 ? -highest : 0;
+  }
+};
+
+/// Encloses the exact result and recomputes both paths: sums on softfloat, node by node
+/// (sum_products()), attention with the simulator's scalar code. Logits of attention are compared
+/// in MPFR. Errors (cannot_tell): numbers that overflow.
+[[nodiscard]] Result<Confirmation> confirm(const FlipScorer& scorer, const FlipCase& flip_case);
+
+}  // namespace kvsim::fuzz
