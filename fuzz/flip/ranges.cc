@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "fuzz/flip/ranges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "softfloat/arithmetic.h"
+#include "softfloat/host.h"
+
+namespace kvsim::fuzz {
+namespace {
+
+double to_storage(const softfloat::Format& storage, double x, const softfloat::Mode& mode = {}) {
+  return softfloat::to_double(
+      storage,
+      softfloat::convert(storage, softfloat::binary64, softfloat::from_double(x), mode).bits);
+}
+
+}  // namespace
+
+ValueFitter::ValueFitter(const softfloat::Format& storage)
+    : storage_(storage), smallest_(std::ldexp(1.0, storage.emin())) {
+  const double finite = softfloat::to_double(storage, storage.max_finite());
+  for (std::size_t t = 0; t < case_tensors; ++t) {
+    const double largest = std::min(default_range(static_cast<CaseTensor>(t)).largest, finite);
+    largest_[t] = to_storage(storage, largest, {.rounding = softfloat::Rounding::toward_zero});
+  }
+}
+
+float ValueFitter::fit(CaseTensor tensor, double x) const {
+  if (std::isnan(x)) return 0;
+  const double most = largest(tensor);
+  const double value = to_storage(storage_, std::clamp(x, -most, most));
+  if (std::abs(value) < smallest_) return 0;
+  return static_cast<float>(value);
+}
+
+FlipCase ValueFitter::random_case(const CaseShape& shape, Random& random) const {
+  FlipCase result = empty_case(shape);
+  for (std::size_t t = 0; t < case_tensors; ++t) {
+    const auto tensor = static_cast<CaseTensor>(t);
+    const double spread = default_range(tensor).root_mean_square;
+    for (float& x : result.tensors[t]) x = fit(tensor, spread * random.gaussian());
+  }
+  return result;
+}
+
+}  // namespace kvsim::fuzz

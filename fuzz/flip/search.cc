@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "fuzz/flip/search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "sim/parallel.h"
+
+namespace kvsim::fuzz {
+namespace {
+
+// Streams of random numbers under one seed.
+constexpr std::uint64_t swarm_stream = std::uint64_t{1} << 32;     // + island · 2^32; position: epoch
+constexpr std::uint64_t baseline_stream = std::uint64_t{1} << 62;  // + run
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+bool is_worse(const ScoredCase& a, const ScoredCase& b) { return a.fitness < b.fitness; }
+
+}  // namespace
+
+FlipSearch::FlipSearch(const FlipScorer& scorer, const SearchOptions& options)
+    : scorer_(scorer),
+      options_(options),
+      fitter_(scorer.shape().storage),
+      mutator_(scorer_, fitter_),
+      islands_(at(options.islands)) {}
+
+ScoredCase FlipSearch::scored(FlipCase flip_case) const {
+  ScoredCase result{std::move(flip_case), {}, 0};
+  result.score = scorer_.score(result.flip_case);
+  result.fitness = fitness_of(result.score);
+  return result;
+}
+
+void FlipSearch::note(Island& island, const ScoredCase& candidate) const {
+  if (!candidate.score.flips()) return;
+  if (island.best && candidate.score.ratio() <= island.best->scored.score.ratio()) return;
+  island.best = Find{candidate, island.runs};
+}
+
+void FlipSearch::run_island(std::size_t number, std::int64_t runs) {
+  Island& island = islands_[number];
+  Random random({options_.seed, number, island.position});
+  for (; island.runs < runs; ++island.runs) {
+    if (island.members.size() < island_members) {
+      island.members.push_back(scored(mutator_.seed(random)));
+      note(island, island.members.back());
+      continue;
+    }
+    Random swarm({options_.seed, swarm_stream * (number + 1),
+                  static_cast<std::uint64_t>(island.runs / epoch_runs) * 64});
+    const MutationWeights weights = swarm_weights(swarm);
+    const auto count = static_cast<std::int64_t>(island.members.size());
+    std::size_t parent = at(random.below(count));
+    const std::size_t rival = at(random.below(count));
+    if (is_worse(island.members[parent], island.members[rival])) parent = rival;
+    const FlipCase& other = island.members[at(random.below(count))].flip_case;
+    ScoredCase child =
+        scored(mutator_.mutate(island.members[parent], other, weights, random));
+    note(island, child);
+    // Better than its parent: takes its place. Better than the worst: takes that one's. Otherwise
+    // now and then a parent that is not the best gives way, as in simulated annealing.
+    const auto worst = std::ranges::min_element(island.members, is_worse);
+    const auto best = std::ranges::max_element(island.members, is_worse);
+    if (!is_worse(child, island.members[parent])) {
+      island.members[parent] = std::move(child);
+    } else if (is_worse(*worst, child)) {
+      *worst = std::move(child);
+    } else if (random.once_in(24) && best - island.members.begin() !=
+                                         static_cast<std::ptrdiff_t>(parent)) {
+      island.members[parent] = std::move(child);
+    }
+  }
+  island.position = random.position();
+}
+
+void FlipSearch::exchange() {
+  if (islands_.size() < 2) return;
+  std::vector<ScoredCase> best;
+  best.reserve(islands_.size());
+  for (const Island& island : islands_) {
+    best.push_back(*std::ranges::max_element(island.members, is_worse));
+  }
+  for (std::size_t i = 0; i < islands_.size(); ++i) {
+    Island& next = islands_[(i + 1) % islands_.size()];
+    *std::ranges::min_element(next.members, is_worse) = best[i];
+  }
+}
+
+void FlipSearch::run_baseline(std::int64_t total) {
+  const std::int64_t first = baseline_.runs;
+  if (total <= first) return;
+  struct Seen {
+    bool flips = false;
+    double ratio = 0;
+  };
+  std::vector<Seen> seen(at(total - first));
+  parallel_for(total - first, options_.threads, [&](std::int64_t i) {
+    Random random({options_.seed, baseline_stream + static_cast<std::uint64_t>(first + i), 0});
+    const FlipScore score = scorer_.score(fitter_.random_case(scorer_.shape(), random));
+    if (score.flips()) seen[at(i)] = {true, score.ratio()};
+  });
+  for (const Seen& one : seen) {
+    baseline_.flips += one.flips ? 1 : 0;
+    baseline_.best_ratio = std::max(baseline_.best_ratio, one.ratio);
+  }
+  baseline_.runs = total;
+}
+
+std::int64_t FlipSearch::runs() const {
+  std::int64_t total = 0;
+  for (const Island& island : islands_) total += island.runs;
+  return total;
+}
+
+void FlipSearch::run(std::int64_t total, const std::function<bool(std::int64_t)>& go_on) {
+  const auto count = static_cast<std::int64_t>(islands_.size());
+  while (runs() < total) {
+    // The end of the epoch that the slowest island is in.
+    std::int64_t least = islands_[0].runs;
+    for (const Island& island : islands_) least = std::min(least, island.runs);
+    const std::int64_t epoch_end = (least / epoch_runs + 1) * epoch_runs;
+    parallel_for(count, options_.threads, [&](std::int64_t i) {
+      const std::int64_t share = total / count + (i < total % count ? 1 : 0);
+      run_island(at(i), std::min(epoch_end, share));
+    });
+    const bool whole = std::ranges::all_of(
+        islands_, [&](const Island& island) { return island.runs >= epoch_end; });
+    if (whole) exchange();
+    run_baseline(runs());
+    if (!go_on(runs())) return;
+  }
+}
+
+const Find* FlipSearch::best() const {
+  const Find* best = nullptr;
+  for (const Island& island : islands_) {
+    if (!island.best) continue;
+    if (best == nullptr || island.best->scored.score.ratio() > best->scored.score.ratio()) {
+      best = &*island.best;
+    }
+  }
+  return best;
+}
+
+std::optional<FlipSearch::Confirmed> FlipSearch::confirmed() const {
+  std::vector<const Find*> finds;
+  for (const Island& island : islands_) {
+    if (island.best) finds.push_back(&*island.best);
+  }
+  std::stable_sort(finds.begin(), finds.end(), [](const Find* a, const Find* b) {
+    return a->scored.score.ratio() > b->scored.score.ratio();
+  });
+  for (const Find* find : finds) {
+    const Result<Confirmation> checked = confirm(scorer_, find->scored.flip_case);
+    if (checked && checked->flips()) return Confirmed{*find, *checked};
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvsim::fuzz
