@@ -36,6 +36,7 @@ extern const Command diff_command;
 extern const Command eval_command;
 extern const Command fetch_command;
 extern const Command formats_command;
+extern const Command fuzz_command;
 extern const Command import_command;
 extern const Command kernels_command;
 extern const Command predict_command;

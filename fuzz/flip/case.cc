@@ -19,8 +19,7 @@ struct Size {
 Result<bool> check_sizes(std::initializer_list<Size> sizes) {
   for (const Size& size : sizes) {
     if (size.value >= 1 && size.value <= most_case_size) continue;
-    return usage(
-        fmt::format("{} {}: 1 to {} are accepted", size.name, size.value, most_case_size));
+    return usage(fmt::format("{} {}: 1 to {} are accepted", size.name, size.value, most_case_size));
   }
   return true;
 }
@@ -108,8 +107,7 @@ Result<bool> check_shape(const CaseShape& shape) {
     return usage(
         "storage: formats of at most 32 bits that hold signed numbers are accepted, such as fp16");
   }
-  const Result<bool> done =
-      shape.kind == CaseKind::sum ? check_sum(shape) : check_attention(shape);
+  const Result<bool> done = shape.kind == CaseKind::sum ? check_sum(shape) : check_attention(shape);
   if (!done) return done;
   // Each factor is at most 2^16, so that the products below stay within 64 bits.
   std::int64_t numbers = 0;

@@ -55,13 +55,12 @@ class Lines {
   }
 
   [[nodiscard]] Error wrong(std::string_view found, std::string_view accepted) const {
-    return {ErrorKind::file,
-            fmt::format("line {}: '{}' stands where {} is accepted", number_, shown(found),
-                        accepted)};
+    return {ErrorKind::file, fmt::format("line {}: '{}' stands where {} is accepted", number_,
+                                         shown(found), accepted)};
   }
   [[nodiscard]] Error ends(std::string_view accepted) const {
-    return {ErrorKind::file, fmt::format("line {}: the text ends where {} is accepted", number_,
-                                         accepted)};
+    return {ErrorKind::file,
+            fmt::format("line {}: the text ends where {} is accepted", number_, accepted)};
   }
   /// The same failure, with the line in front.
   [[nodiscard]] Error here(const Error& error) const {
@@ -212,8 +211,8 @@ class Parser {
     const std::int64_t columns = tensor_columns(flip_case.shape, tensor);
     std::vector<float>& values = flip_case[tensor];
     for (std::int64_t row = 0; row < size / columns; ++row) {
-      const std::string accepted = fmt::format("a row of {} numbers of {}", columns,
-                                               to_string(tensor));
+      const std::string accepted =
+          fmt::format("a row of {} numbers of {}", columns, to_string(tensor));
       const auto line = lines_.next();
       if (!line) return lines_.ends(accepted);
       std::string_view rest = *line;
@@ -230,8 +229,8 @@ class Parser {
   }
 
   Result<float> number(const softfloat::Format& format, std::string_view word) {
-    const std::string accepted = fmt::format("a finite number of {}, such as 0x1.8p-3,",
-                                             softfloat::format_name(format));
+    const std::string accepted =
+        fmt::format("a finite number of {}, such as 0x1.8p-3,", softfloat::format_name(format));
     if (word.size() > longest_value) return lines_.wrong(word, accepted);
     const auto wide = softfloat::parse_number(softfloat::binary64, word);
     if (!wide || wide->flags.inexact || wide->flags.overflow) return lines_.wrong(word, accepted);
@@ -279,8 +278,8 @@ std::string to_text(const FlipCase& flip_case) {
 
 Result<FlipCase> parse_case(std::string_view text) {
   if (text.size() > most_case_text) {
-    return Error{ErrorKind::file, fmt::format("{} bytes: a case has at most {}", text.size(),
-                                              most_case_text)};
+    return Error{ErrorKind::file,
+                 fmt::format("{} bytes: a case has at most {}", text.size(), most_case_text)};
   }
   return Parser(text).run();
 }

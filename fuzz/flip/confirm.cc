@@ -147,7 +147,8 @@ std::vector<softfloat::Bits> codes(const softfloat::Format& format, std::span<co
   std::vector<softfloat::Bits> result;
   result.reserve(values.size());
   for (const float x : values) {
-    result.push_back(softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits);
+    result.push_back(
+        softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits);
   }
   return result;
 }

@@ -18,13 +18,9 @@ struct Confirmation {
   std::array<int, 2> tokens{};  ///< what each path chooses: 0 or 1
 
   /// The logits are apart for certain, and the paths choose different tokens.
-  [[nodiscard]] bool flips() const {
-    return (lowest > 0 || highest < 0) && tokens[0] != tokens[1];
-  }
+  [[nodiscard]] bool flips() const { return (lowest > 0 || highest < 0) && tokens[0] != tokens[1]; }
   /// The margin, from below; 0 where the enclosure holds 0.
-  [[nodiscard]] double margin() const {
-    return lowest > 0 ? lowest : highest < 0 ? -highest : 0;
-  }
+  [[nodiscard]] double margin() const { return lowest > 0 ? lowest : highest < 0 ? -highest : 0; }
 };
 
 /// Encloses the exact result and recomputes both paths: sums on softfloat, node by node

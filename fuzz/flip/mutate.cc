@@ -29,7 +29,8 @@ MutationWeights swarm_weights(Random& random) {
     const auto mutation = static_cast<Mutation>(i);
     const bool always = mutation == Mutation::margin || mutation == Mutation::align;
     if (always || random.once_in(2)) {
-      weights[i] = static_cast<std::uint8_t>(random.between(1, mutation == Mutation::exponent ? 8 : 4));
+      weights[i] =
+          static_cast<std::uint8_t>(random.between(1, mutation == Mutation::exponent ? 8 : 4));
     }
   }
   return weights;
@@ -76,8 +77,7 @@ void Mutator::change(FlipCase& flip_case, const Span& span,
   std::vector<float>& values = flip_case[span.tensor];
   for (std::int64_t row = 0; row < span.row_count; ++row) {
     for (std::int64_t column = 0; column < span.column_count; ++column) {
-      float& x =
-          values[at((span.first_row + row) * span.columns + span.first_column + column)];
+      float& x = values[at((span.first_row + row) * span.columns + span.first_column + column)];
       x = fitter_.fit(span.tensor, changed(x));
     }
   }

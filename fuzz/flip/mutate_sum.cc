@@ -56,9 +56,8 @@ void Mutator::absorb_terms(FlipCase& child, Random& random) const {
     if (k == large) continue;
     const int part = std::max(half_ulp / 2, -static_cast<int>(random.between(2, 6)));
     state[at(k)] = fitter_.fit(CaseTensor::state, std::ldexp(1.0, part));
-    tokens[at(row + k)] = fitter_.fit(CaseTensor::tokens,
-                                      (against ? -nearly : nearly) *
-                                          std::ldexp(1.0, half_ulp - part));
+    tokens[at(row + k)] = fitter_.fit(
+        CaseTensor::tokens, (against ? -nearly : nearly) * std::ldexp(1.0, half_ulp - part));
     if (!random.once_in(8)) tokens[at(other + k)] = 0;
   }
 }
@@ -73,7 +72,8 @@ void Mutator::move_sum_margin(const FlipScore& score, FlipCase& child, Random& r
   // What the path's error is, in the parent; where it errs the other way, a guess.
   double error = score.exact - worse;
   if (side * error <= 0) error = side * score.bound() * random.unit() / 4;
-  const double wanted = error * (random.once_in(2) ? 1 - std::ldexp(random.unit(), -4) : random.unit());
+  const double wanted =
+      error * (random.once_in(2) ? 1 - std::ldexp(random.unit(), -4) : random.unit());
   double missing = wanted - exact_sum_difference(child).value.high;
   std::vector<float>& tokens = child[CaseTensor::tokens];
   const std::vector<float>& state = child[CaseTensor::state];
@@ -87,14 +87,15 @@ void Mutator::move_sum_margin(const FlipScore& score, FlipCase& child, Random& r
       const double factor = (second ? -1.0 : 1.0) * static_cast<double>(state[i % state.size()]);
       if (factor == 0) continue;
       const float moved = fitter_.fit(CaseTensor::tokens, tokens[i] + missing / factor);
-      const double left = missing - factor * (static_cast<double>(moved) - static_cast<double>(tokens[i]));
+      const double left =
+          missing - factor * (static_cast<double>(moved) - static_cast<double>(tokens[i]));
       if (std::abs(left) >= least) continue;
       least = std::abs(left);
       chosen = i;
       chosen_token = moved;
     }
-    const double factor = (chosen >= state.size() ? -1.0 : 1.0) *
-                          static_cast<double>(state[chosen % state.size()]);
+    const double factor =
+        (chosen >= state.size() ? -1.0 : 1.0) * static_cast<double>(state[chosen % state.size()]);
     missing -= factor * (static_cast<double>(chosen_token) - static_cast<double>(tokens[chosen]));
     tokens[chosen] = chosen_token;
   }

@@ -91,12 +91,11 @@ Result<ProductSumBound> ProductSumBound::make(std::string_view order,
                 (unit->final_rounding_down ? std::ldexp(1.0, -unit->final_bits) : 0);
     bound.floor_ = output.smallest_normal;
   } else if (unit->operation != UnitOperation::e_fdpa) {
-    return Error{ErrorKind::usage, fmt::format("matrix unit {}: no bound on its error is known",
-                                               to_string(*unit))};
+    return Error{ErrorKind::usage,
+                 fmt::format("matrix unit {}: no bound on its error is known", to_string(*unit))};
   }
   if (parsed->items.size() != 1 || unit->addend != Addend::first) {
-    return Error{ErrorKind::usage,
-                 fmt::format("order {}: no bound on its error is known", order)};
+    return Error{ErrorKind::usage, fmt::format("order {}: no bound on its error is known", order)};
   }
   const double blocks = static_cast<double>(chains * unit->blocks) *
                         up(terms, std::int64_t{unit->fan_in} * unit->blocks);
@@ -120,13 +119,12 @@ Result<PathBound> PathBound::make(const AttentionKernel& kernel, const Attention
   if (const std::string_view why = outside(kernel); !why.empty()) {
     return no_bound_for(kernel.name, why);
   }
-  const auto* const sums = std::ranges::find(kernel.storages, problem.storage,
-                                             &StorageSums::storage)
-                               .base();
+  const auto* const sums =
+      std::ranges::find(kernel.storages, problem.storage, &StorageSums::storage).base();
   if (sums == kernel.storages.data() + kernel.storages.size()) {
-    return Error{ErrorKind::usage, fmt::format("attention kernel {}: has no tensors of {}",
-                                               kernel.name,
-                                               softfloat::format_name(problem.storage))};
+    return Error{ErrorKind::usage,
+                 fmt::format("attention kernel {}: has no tensors of {}", kernel.name,
+                             softfloat::format_name(problem.storage))};
   }
   const AttentionShape& shape = problem.shape;
   std::int64_t splits = 1;
@@ -158,9 +156,8 @@ Result<PathBound> PathBound::make(const AttentionKernel& kernel, const Attention
   } else {
     bound.unfused_ = kernel.tiles->fold == ExponentFold::unfused;
     // Additions and rescalings that one probability goes through, in any of the rules.
-    const double per_tile = kernel.tiles->row_sum == RowSumRule::butterfly
-                                ? 3
-                                : static_cast<double>(columns) / 4 + 4;
+    const double per_tile =
+        kernel.tiles->row_sum == RowSumRule::butterfly ? 3 : static_cast<double>(columns) / 4 + 4;
     bound.row_sum_ = roundings(bound.tiles_ * per_tile + 40);
   }
   return bound;
@@ -173,9 +170,9 @@ double PathBound::of_head(const ExactHead& head) const {
   double largest_error = 0;
   double magnitude = 0;
   for (std::size_t j = 0; j < keys; ++j) {
-    double error = head_dim_scale_ *
-                   scores_(outward(head.score_absolute[j] / head_dim_scale_ * (1 + 0x1p-30)),
-                           {head.largest_query, head.largest_key});
+    double error =
+        head_dim_scale_ * scores_(outward(head.score_absolute[j] / head_dim_scale_ * (1 + 0x1p-30)),
+                                  {head.largest_query, head.largest_key});
     const double score = std::abs(head.score[j]);
     if (eager_) {
       // Rounded to storage, multiplied by the rounded scale, rounded again.
@@ -198,8 +195,7 @@ double PathBound::of_head(const ExactHead& head) const {
   double values_absolute = 0;
   for (std::size_t j = 0; j < keys; ++j) {
     const double gap = head.largest_score - head.score[j] + 2 * largest_error;
-    const double fixed =
-        eager_ ? gap + 2 : (unfused_ ? 2 : 1) * magnitude + 6.1 * gap + tiles_ + 1;
+    const double fixed = eager_ ? gap + 2 : (unfused_ ? 2 : 1) * magnitude + 6.1 * gap + tiles_ + 1;
     const double moved = expm1_above(outward(score_error[j] + 1.02 * u * fixed));
     most = std::max(most, moved);
     const double p = head.weight[j] / head.weight_sum;
@@ -238,8 +234,8 @@ double PathBound::operator()(std::span<const ExactHead> heads, std::span<const f
   double bound = 0;
   for (const ExactHead& head : heads) bound += of_head(head);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const double weight = std::abs(static_cast<double>(tokens[i]) -
-                                   static_cast<double>(tokens[i + outputs.size()]));
+    const double weight =
+        std::abs(static_cast<double>(tokens[i]) - static_cast<double>(tokens[i + outputs.size()]));
     const double output = outputs[i];
     // Rounded to storage; before that 1 ÷ l and its product, where eager kernels have a sum alone.
     bound += weight * (rounding_error(storage_, output) + 2.1 * u * std::abs(output));

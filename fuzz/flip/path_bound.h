@@ -26,13 +26,13 @@ struct FactorMagnitudes {
 /// their magnitudes: what every order allows, so not what the partial sums at hand come to.
 class ProductSumBound {
  public:
-  /// For sums of `terms` products of `input`, `chains` chains of the order one after another. Errors
-  /// (usage): a matrix unit for which no bound is known.
+  /// For sums of `terms` products of `input`, `chains` chains of the order one after another.
+  /// Errors (usage): a matrix unit for which no bound is known.
   static Result<ProductSumBound> make(std::string_view order, const softfloat::Format& input,
                                       std::int64_t terms, std::int64_t chains);
 
-  /// The bound on Σ_i c_i · |error_i| for sums i with Σ_i c_i · Σ|products of i| ≤ `absolute_sum` and
-  /// Σ_i c_i ≤ `weight`; of one sum with weight 1.
+  /// The bound on Σ_i c_i · |error_i| for sums i with Σ_i c_i · Σ|products of i| ≤ `absolute_sum`
+  /// and Σ_i c_i ≤ `weight`; of one sum with weight 1.
   [[nodiscard]] double operator()(double absolute_sum, const FactorMagnitudes& factors,
                                   double weight = 1) const;
 
@@ -50,7 +50,8 @@ class ProductSumBound {
 /// docs/fuzzing.md derives it. It holds as long as nothing overflows.
 class PathBound {
  public:
-  /// Errors (usage): a kernel for which no bound is known; what check_problem() of the kernel finds.
+  /// Errors (usage): a kernel for which no bound is known; what check_problem() of the kernel
+  /// finds.
   static Result<PathBound> make(const AttentionKernel& kernel, const AttentionProblem& problem);
 
   /// `outputs` [query_heads][head_dim] as the kernel computed them, `tokens` as in a case.
@@ -68,10 +69,10 @@ class PathBound {
   RoundingUnits storage_;
   bool eager_ = false;
   bool unfused_ = false;
-  double tiles_ = 1;      ///< blocks of keys that a split visits
+  double tiles_ = 1;  ///< blocks of keys that a split visits
   double splits_ = 1;
-  double row_sum_ = 0;    ///< relative error of the row sum
-  double log_keys_ = 0;   ///< logarithm of the number of keys, from above
+  double row_sum_ = 0;   ///< relative error of the row sum
+  double log_keys_ = 0;  ///< logarithm of the number of keys, from above
   double head_dim_scale_ = 1;
 };
 

@@ -13,7 +13,7 @@ namespace kvsim::fuzz {
 
 /// Numbers of one tensor.
 struct ValueRange {
-  double largest = 1;            ///< of the magnitude
+  double largest = 1;  ///< of the magnitude
   double root_mean_square = 1;
 };
 

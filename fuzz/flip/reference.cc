@@ -87,8 +87,7 @@ ExactDifference finish_head(const std::vector<DoubleDouble>& scores,
   // Each weight is off by a factor within e^(±2·argument_error) and the 2^−102 of the exponential
   // (below 2^−1074 by less than that); both sums by n additions; then one division.
   const auto n = static_cast<double>(scores.size());
-  const double relative =
-      2 * expm1_above(2 * argument_error) + 2.1 * 0x1p-102 + (8 * n + 32) * u2;
+  const double relative = 2 * expm1_above(2 * argument_error) + 2.1 * 0x1p-102 + (8 * n + 32) * u2;
   return {difference, outward((absolute / sum.high) * relative + value_error +
                               0x1p-1000 * n * (1 + std::abs(difference.high)))};
 }
@@ -102,8 +101,8 @@ ExactDifference exact_sum_difference(const FlipCase& flip_case) {
   const Dot second = dot(state, tokens.last(state.size()));
   const auto terms = static_cast<std::int64_t>(state.size());
   const DoubleDouble difference = first.sum - second.sum;
-  return {difference, outward(first.error(terms) + second.error(terms) +
-                              4 * u2 * std::abs(difference.high))};
+  return {difference,
+          outward(first.error(terms) + second.error(terms) + 4 * u2 * std::abs(difference.high))};
 }
 
 ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
@@ -122,13 +121,12 @@ ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
   std::vector<DoubleDouble> values(keys);
   for (std::size_t h = 0; h < result.heads.size(); ++h) {
     ExactHead& head = result.heads[h];
-    for (auto* each : {&head.score, &head.score_absolute, &head.weight, &head.along,
-                       &head.along_absolute}) {
+    for (auto* each :
+         {&head.score, &head.score_absolute, &head.weight, &head.along, &head.along_absolute}) {
       each->resize(keys);
     }
     const std::size_t first_key = h / at(shape.group()) * keys;
-    const TokenRows rows{tokens.subspan(h * d, d),
-                         tokens.subspan(tokens.size() / 2 + h * d, d)};
+    const TokenRows rows{tokens.subspan(h * d, d), tokens.subspan(tokens.size() / 2 + h * d, d)};
     const std::span<const float> query = q.subspan(h * d, d);
     head.largest_query = largest_magnitude(query);
     double token_sum = 0;  // of both rows
@@ -158,12 +156,12 @@ ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
       head.largest_value = std::max(head.largest_value, largest_magnitude(value));
     }
     // Each of the 2d additions of `along` is off by 2u² of at most both rows' sum.
-    const double value_error =
-        5 * u2 * static_cast<double>(d) * token_sum * head.largest_value;
+    const double value_error = 5 * u2 * static_cast<double>(d) * token_sum * head.largest_value;
     const ExactDifference share = finish_head(scores, values, argument_error, value_error, head);
     result.difference.value = result.difference.value + share.value;
     result.difference.error +=
-        share.error + 4 * u2 * (std::abs(result.difference.value.high) + std::abs(share.value.high));
+        share.error +
+        4 * u2 * (std::abs(result.difference.value.high) + std::abs(share.value.high));
   }
   result.difference.error = outward(result.difference.error);
   return result;

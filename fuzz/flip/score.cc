@@ -21,7 +21,9 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> widened(std::span<const float> values) { return {values.begin(), values.end()}; }
+std::vector<double> widened(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
 
 /// Both logits of a case of CaseKind::sum in one order: their difference, and its bound.
 PathScore sum_path(const CaseShape& shape, std::size_t path, const std::optional<SumTree>& tree,
@@ -71,8 +73,7 @@ PathScore sum_path(const CaseShape& shape, std::size_t path, const std::optional
                        logits, bounds);
     score.bound = bounds[0] + bounds[1];
   }
-  score.difference =
-      done ? static_cast<double>(logits[0]) - static_cast<double>(logits[1]) : nan;
+  score.difference = done ? static_cast<double>(logits[0]) - static_cast<double>(logits[1]) : nan;
   return score;
 }
 
@@ -196,11 +197,11 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
 std::string FlipScorer::path_name(std::size_t path) const {
   if (shape_.kind == CaseKind::sum) return to_string(shape_.orders[path]);
   const KernelPath& kernel = shape_.kernels[path];
-  return fmt::format("{}, {}, {}", kernel.kernel,
-                     kernel.prefill ? fmt::format("last of {} queries", shape_.attention.kv_len)
-                                    : std::string("1 query"),
-                     splits_[path] == 1 ? std::string("not split")
-                                        : fmt::format("{} splits", splits_[path]));
+  return fmt::format(
+      "{}, {}, {}", kernel.kernel,
+      kernel.prefill ? fmt::format("last of {} queries", shape_.attention.kv_len)
+                     : std::string("1 query"),
+      splits_[path] == 1 ? std::string("not split") : fmt::format("{} splits", splits_[path]));
 }
 
 }  // namespace kvsim::fuzz

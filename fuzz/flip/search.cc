@@ -12,7 +12,7 @@ namespace kvsim::fuzz {
 namespace {
 
 // Streams of random numbers under one seed.
-constexpr std::uint64_t swarm_stream = std::uint64_t{1} << 32;     // + island · 2^32; position: epoch
+constexpr std::uint64_t swarm_stream = std::uint64_t{1} << 32;  // + island · 2^32; position: epoch
 constexpr std::uint64_t baseline_stream = std::uint64_t{1} << 62;  // + run
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -21,9 +21,19 @@ bool is_worse(const ScoredCase& a, const ScoredCase& b) { return a.fitness < b.f
 
 }  // namespace
 
+std::int64_t epoch_runs(const CaseShape& shape) {
+  constexpr std::int64_t numbers_of_an_epoch = std::int64_t{1} << 20;
+  std::int64_t numbers = 1;
+  for (std::size_t t = 0; t < case_tensors; ++t) {
+    numbers += tensor_size(shape, static_cast<CaseTensor>(t));
+  }
+  return std::clamp<std::int64_t>(numbers_of_an_epoch / numbers, 8, 256);
+}
+
 FlipSearch::FlipSearch(const FlipScorer& scorer, const SearchOptions& options)
     : scorer_(scorer),
       options_(options),
+      epoch_(epoch_runs(scorer.shape())),
       fitter_(scorer.shape().storage),
       mutator_(scorer_, fitter_),
       islands_(at(options.islands)) {}
@@ -51,15 +61,14 @@ void FlipSearch::run_island(std::size_t number, std::int64_t runs) {
       continue;
     }
     Random swarm({options_.seed, swarm_stream * (number + 1),
-                  static_cast<std::uint64_t>(island.runs / epoch_runs) * 64});
+                  static_cast<std::uint64_t>(island.runs / epoch_) * 64});
     const MutationWeights weights = swarm_weights(swarm);
     const auto count = static_cast<std::int64_t>(island.members.size());
     std::size_t parent = at(random.below(count));
     const std::size_t rival = at(random.below(count));
     if (is_worse(island.members[parent], island.members[rival])) parent = rival;
     const FlipCase& other = island.members[at(random.below(count))].flip_case;
-    ScoredCase child =
-        scored(mutator_.mutate(island.members[parent], other, weights, random));
+    ScoredCase child = scored(mutator_.mutate(island.members[parent], other, weights, random));
     note(island, child);
     // Better than its parent: takes its place. Better than the worst: takes that one's. Otherwise
     // now and then a parent that is not the best gives way, as in simulated annealing.
@@ -69,8 +78,8 @@ void FlipSearch::run_island(std::size_t number, std::int64_t runs) {
       island.members[parent] = std::move(child);
     } else if (is_worse(*worst, child)) {
       *worst = std::move(child);
-    } else if (random.once_in(24) && best - island.members.begin() !=
-                                         static_cast<std::ptrdiff_t>(parent)) {
+    } else if (random.once_in(24) &&
+               best - island.members.begin() != static_cast<std::ptrdiff_t>(parent)) {
       island.members[parent] = std::move(child);
     }
   }
@@ -122,7 +131,7 @@ void FlipSearch::run(std::int64_t total, const std::function<bool(std::int64_t)>
     // The end of the epoch that the slowest island is in.
     std::int64_t least = islands_[0].runs;
     for (const Island& island : islands_) least = std::min(least, island.runs);
-    const std::int64_t epoch_end = (least / epoch_runs + 1) * epoch_runs;
+    const std::int64_t epoch_end = (least / epoch_ + 1) * epoch_;
     parallel_for(count, options_.threads, [&](std::int64_t i) {
       const std::int64_t share = total / count + (i < total % count ? 1 : 0);
       run_island(at(i), std::min(epoch_end, share));

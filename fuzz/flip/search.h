@@ -20,7 +20,8 @@
 /// their best case on now and then. What it finds depends on shape, seed, islands and runs alone.
 namespace kvsim::fuzz {
 
-inline constexpr std::int64_t epoch_runs = 256;  ///< of an island, between two exchanges
+/// Runs of an island between two exchanges: 256, fewer where cases are large.
+[[nodiscard]] std::int64_t epoch_runs(const CaseShape& shape);
 
 /// A flip that was found, and at which run of its island.
 struct Find {
@@ -89,6 +90,7 @@ class FlipSearch {
 
   const FlipScorer& scorer_;
   SearchOptions options_;
+  std::int64_t epoch_;
   ValueFitter fitter_;
   Mutator mutator_;
   std::vector<Island> islands_;

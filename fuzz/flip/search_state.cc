@@ -42,8 +42,8 @@ class StateReader {
       if (fits) line.remove_prefix(static_cast<std::size_t>(end - line.data()));
     }
     if (fits && line.empty()) return true;
-    return Error{ErrorKind::file, fmt::format("line {}: '{}' and {} numbers are accepted", line_,
-                                              key, count)};
+    return Error{ErrorKind::file,
+                 fmt::format("line {}: '{}' and {} numbers are accepted", line_, key, count)};
   }
 
   Result<FlipCase> next_case() {
@@ -75,12 +75,12 @@ Error other_search(std::string_view what) {
 
 std::string FlipSearch::state_text() const {
   // The ratio's bits: a decimal would have to be read back to them.
-  std::string out = fmt::format("{} {} {}\nbaseline {} {} {}\n", first_words, options_.seed,
-                                islands_.size(), baseline_.runs, baseline_.flips,
-                                softfloat::from_double(baseline_.best_ratio));
+  std::string out =
+      fmt::format("{} {} {}\nbaseline {} {} {}\n", first_words, options_.seed, islands_.size(),
+                  baseline_.runs, baseline_.flips, softfloat::from_double(baseline_.best_ratio));
   for (const Island& island : islands_) {
-    out += fmt::format("island {} {} {} {}\n", island.runs, island.position,
-                       island.members.size(), island.best ? 1 : 0);
+    out += fmt::format("island {} {} {} {}\n", island.runs, island.position, island.members.size(),
+                       island.best ? 1 : 0);
     for (const ScoredCase& member : island.members) out += to_text(member.flip_case);
     if (!island.best) continue;
     out += fmt::format("best {}\n", island.best->run);
@@ -133,9 +133,9 @@ Result<bool> FlipSearch::read_state(std::string_view text) {
   }
   if (!reader.is_empty()) return Error{ErrorKind::file, "text stands behind the last island"};
   islands_ = std::move(islands);
-  baseline_ = {baseline[0], baseline[1],
-               softfloat::to_double(softfloat::binary64,
-                                    static_cast<softfloat::Bits>(baseline[2]))};
+  baseline_ = {
+      baseline[0], baseline[1],
+      softfloat::to_double(softfloat::binary64, static_cast<softfloat::Bits>(baseline[2]))};
   return true;
 }
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/fuzz/report.h"
+#include "cli/fuzz/request.h"
+#include "cli/printable.h"
+#include "cli/progress.h"
+#include "cli/sink.h"
+#include "fuzz/flip/case.h"
+#include "fuzz/flip/confirm.h"
+#include "fuzz/flip/score.h"
+#include "fuzz/flip/search.h"
+#include "model/mapped_file.h"
+#include "softfloat/sha256.h"
+
+namespace kvsim {
+namespace {
+
+constexpr std::array fuzz_options{
+    OptionSpec{"--head-dim", "N", "attention: elements of one head, 1 to 65536 (default 64)"},
+    OptionSpec{"--gqa", "R", "attention: query heads that read one K/V head (default 1)"},
+    OptionSpec{"--kv-heads", "N", "attention: K/V heads, 1 to 1024 (default 1)"},
+    OptionSpec{"--kv-len", "N", "attention: keys in the cache, 1 to 65536 (default 512)"},
+    OptionSpec{"--terms", "K",
+               "sums instead: the logits of two tokens are dot products of K terms"},
+    OptionSpec{"--format", "NAME", "storage format of every number (default fp16)"},
+    OptionSpec{"--accumulate", "NAME", "sums: format of partial sums (default fp32)"},
+    OptionSpec{"--product", "NAME", "sums: products are rounded (default), fused or exact"},
+    OptionSpec{"--device", "NAME",
+               "attention: whose kernels decode and prefill are: h100 (default), a100, …"},
+    OptionSpec{"--on", "NAME",
+               "attention: kernel of cache-on, for one query: a name of kvsim kernels, decode "
+               "(default) or prefill. sums: an order (docs/orders.md; default sequential)"},
+    OptionSpec{"--off", "NAME",
+               "attention: kernel of cache-off, where the query is the last of as many as there "
+               "are keys (default prefill). sums: an order (default pairwise)"},
+    OptionSpec{"--alone", "", "attention: cache-off computes the query alone, too"},
+    OptionSpec{"--on-splits", "N",
+               "attention: parts of the keys in cache-on (default 0: the kernel's choice)"},
+    OptionSpec{"--off-splits", "N", "attention: the same in cache-off"},
+    OptionSpec{"--runs", "N", "cases to try, and as many at random to compare with (default 4096)"},
+    OptionSpec{"--time", "T",
+               "stop after about that long, such as 60s or 2m; the answer says how "
+               "many runs that were"},
+    OptionSpec{"--seed", "N", "seed of everything random (default 0)"},
+    OptionSpec{"--islands", "N", "independent parts of the search, 1 to 1024 (default 8)"},
+    OptionSpec{
+        "--state", "FILE",
+        "go on with the search that FILE holds, where it is there, and store the search in it"},
+    OptionSpec{"--corpus", "DIR", "write the case that is found to DIR/flip-DIGEST.case"},
+    OptionSpec{"--threads", "N",
+               "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
+};
+
+Result<std::string> read_text(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  const auto bytes = file->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Error in_file(const std::string& path, const Error& error) {
+  return {error.kind, fmt::format("{}: {}", printable(path), error.message)};
+}
+
+/// Runs until the runs or the time are used up; the state is stored now and then, and at the end.
+Result<bool> run_search(const FlipRequest& request, const ParsedOptions& options,
+                        fuzz::FlipSearch& search) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds between_stores{10};
+  if (request.state && std::filesystem::exists(*request.state)) {
+    const auto text = read_text(*request.state);
+    if (!text) return text.error();
+    const Result<bool> read = search.read_state(*text);
+    if (!read) return in_file(*request.state, read.error());
+  }
+  Progress progress("fuzz flip", options);
+  const Clock::time_point start = Clock::now();
+  Clock::time_point stored = start;
+  Result<bool> failure = true;
+  const auto store = [&] {
+    if (!request.state || !failure) return;
+    const auto done = write_output_file(*request.state, search.state_text());
+    if (!done) failure = done.error();
+    stored = Clock::now();
+  };
+  search.run(request.runs, [&](std::int64_t runs) {
+    const std::chrono::duration<double> passed = Clock::now() - start;
+    double share = static_cast<double>(runs) / static_cast<double>(request.runs);
+    if (request.seconds) {
+      share = std::max(share, passed.count() / static_cast<double>(*request.seconds));
+    }
+    progress.show(std::min(1.0, share));
+    if (Clock::now() - stored > between_stores) store();
+    return failure.has_value() && share < 1;
+  });
+  store();
+  return failure;
+}
+
+Result<Answer> run_flip(const ParsedOptions& options) {
+  const auto request = flip_request(options);
+  if (!request) return request.error();
+  const auto scorer = fuzz::FlipScorer::make(request->shape);
+  if (!scorer) return scorer.error();
+  fuzz::FlipSearch search(*scorer, request->search);
+  const Result<bool> done = run_search(*request, options, search);
+  if (!done) return done.error();
+  const auto found = search.confirmed();
+  std::string file;
+  if (found && request->corpus) {
+    const std::string text = fuzz::to_text(found->find.scored.flip_case);
+    const std::string digest = softfloat::sha256(std::as_bytes(std::span(text))).substr(0, 16);
+    file = fmt::format("{}/flip-{}.case", *request->corpus, digest);
+    std::error_code failed;
+    std::filesystem::create_directories(*request->corpus, failed);
+    const auto written = write_output_file(file, text);
+    if (!written) return written.error();
+  }
+  Answer answer;
+  answer.report = flip_report(*request, *scorer, search, found, file);
+  return answer;
+}
+
+Result<Answer> run_replay(const ParsedOptions& options) {
+  if (options.positionals().size() != 2) {
+    return Error{ErrorKind::usage, "fuzz replay: one case file is needed: kvsim fuzz replay FILE"};
+  }
+  const std::string& path = options.positionals()[1];
+  const auto text = read_text(path);
+  if (!text) return text.error();
+  const auto flip_case = fuzz::parse_case(*text);
+  if (!flip_case) return in_file(path, flip_case.error());
+  const auto scorer = fuzz::FlipScorer::make(flip_case->shape);
+  if (!scorer) return in_file(path, scorer.error());
+  const auto confirmation = fuzz::confirm(*scorer, *flip_case);
+  if (!confirmation) return in_file(path, confirmation.error());
+  Answer answer;
+  answer.report = replay_report(path, *scorer, scorer->score(*flip_case), *confirmation);
+  if (confirmation->flips()) {
+    answer.exit_code = ExitCode::check_failed;
+    answer.complaint = "the two paths choose different tokens";
+  }
+  return answer;
+}
+
+Result<Answer> run_fuzz(const ParsedOptions& options) {
+  constexpr std::array<std::string_view, 2> actions{"flip", "replay"};
+  if (options.positionals().empty()) {
+    return Error{ErrorKind::usage, "fuzz: flip or replay FILE is needed (kvsim fuzz --help)"};
+  }
+  const std::string& action = options.positionals().front();
+  if (action == "replay") return run_replay(options);
+  if (action != "flip") return unknown_word("fuzz", action, actions);
+  if (options.positionals().size() > 1) {
+    return Error{ErrorKind::usage, fmt::format("{} is given; fuzz flip takes options only",
+                                               in_quotes(options.positionals()[1]))};
+  }
+  return run_flip(options);
+}
+
+}  // namespace
+
+const Command fuzz_command{
+    .name = "fuzz",
+    .summary = "inputs on which two kernels choose different tokens, far from a tie",
+    .synopsis = "flip [OPTIONS] | replay FILE",
+    .description =
+        "flip: searches for numbers (q, K, V and the rows of two tokens of the output matrix) on "
+        "which\n"
+        "two kernels, or two orders of one sum, make different tokens win although the exact "
+        "logits "
+        "are\n"
+        "as far apart as possible. Numbers stay within the magnitudes of a real model. What is "
+        "found "
+        "is\n"
+        "confirmed with MPFR (256 bits, directed rounding) and compared with rigorous bounds on "
+        "rounding\n"
+        "errors and with plain random search. Equal seeds and runs give equal finds.\n"
+        "replay: computes a case again; exits with 1 where the flip is there, with 0 where it is "
+        "not.",
+    .options = fuzz_options,
+    .examples =
+        "  kvsim fuzz flip --terms 64 --accumulate fp16 --on sequential --off pairwise\n"
+        "  kvsim fuzz flip --device a100 --head-dim 64 --on-splits 4 --runs 1000 --corpus found",
+    .run = run_fuzz,
+};
+
+}  // namespace kvsim

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/fuzz/request.h"
+#include "cli/output.h"
+#include "fuzz/flip/confirm.h"
+#include "fuzz/flip/score.h"
+#include "fuzz/flip/search.h"
+
+namespace kvsim {
+
+/// What `kvsim fuzz flip` answers.
+[[nodiscard]] Report flip_report(const FlipRequest& request, const fuzz::FlipScorer& scorer,
+                                 const fuzz::FlipSearch& search,
+                                 const std::optional<fuzz::FlipSearch::Confirmed>& found,
+                                 const std::string& case_file);
+
+/// What `kvsim fuzz replay` answers.
+[[nodiscard]] Report replay_report(const std::string& file, const fuzz::FlipScorer& scorer,
+                                   const fuzz::FlipScore& score,
+                                   const fuzz::Confirmation& confirmation);
+
+}  // namespace kvsim
