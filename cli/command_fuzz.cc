@@ -121,7 +121,7 @@ Result<Answer> run_flip(const ParsedOptions& options) {
   std::string file;
   if (found && request->corpus) {
     const std::string text = fuzz::to_text(found->find.scored.flip_case);
-    const std::string digest = softfloat::sha256(std::as_bytes(std::span(text))).substr(0, 16);
+    const std::string digest = sha256(std::as_bytes(std::span(text))).substr(0, 16);
     file = fmt::format("{}/flip-{}.case", *request->corpus, digest);
     std::error_code failed;
     std::filesystem::create_directories(*request->corpus, failed);

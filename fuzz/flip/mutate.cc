@@ -42,8 +42,10 @@ double fitness_of(const FlipScore& score) {
   // Differences as seen by the token that wins exactly.
   const double side = sign_of(score.exact);
   const double margin = score.margin();
-  const auto [worse, better] =
-      std::minmax(side * score.paths[0].difference, side * score.paths[1].difference);
+  const double on = side * score.paths[path_on].difference;
+  const double off = side * score.paths[path_off].difference;
+  const double worse = std::min(on, off);
+  const double better = std::max(on, off);
   if (score.flips()) return (margin - 0.1 * worse) / score.bound();
   // Were the margin moved until the worse path is just wrong, it would be about that.
   const double potential = better > worse ? margin - worse : 0;
