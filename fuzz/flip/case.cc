@@ -24,9 +24,19 @@ Result<bool> check_sizes(std::initializer_list<Size> sizes) {
   return true;
 }
 
+/// Whether every number of the format is a float.
+bool is_narrow(const softfloat::Format& format) {
+  return format.precision <= 24 && format.exponent_bits <= 8 && format.has_zero() &&
+         softfloat::format_name(format) != "unnamed";
+}
+
 Result<bool> check_sum(const CaseShape& shape) {
   Result<bool> done = check_sizes({{"terms", shape.terms}});
   if (!done) return done;
+  if (!is_narrow(shape.accumulator)) {
+    return usage(fmt::format("accumulate {}: formats of at most 32 bits are accepted, such as fp32",
+                             softfloat::format_name(shape.accumulator)));
+  }
   for (const Order& order : shape.orders) {
     done = check_length(order, shape.terms);
     if (!done) return done;
@@ -101,11 +111,9 @@ std::int64_t tensor_columns(const CaseShape& shape, CaseTensor tensor) {
 }
 
 Result<bool> check_shape(const CaseShape& shape) {
-  if (shape.storage.precision > 24 || shape.storage.exponent_bits > 8 ||
-      softfloat::format_name(shape.storage) == "unnamed" ||
-      shape.storage.specials == softfloat::Specials::exponent_only) {
-    return usage(
-        "storage: formats of at most 32 bits that hold signed numbers are accepted, such as fp16");
+  if (!is_narrow(shape.storage)) {
+    return usage(fmt::format("storage {}: formats of at most 32 bits are accepted, such as fp16",
+                             softfloat::format_name(shape.storage)));
   }
   const Result<bool> done = shape.kind == CaseKind::sum ? check_sum(shape) : check_attention(shape);
   if (!done) return done;
