@@ -118,13 +118,14 @@ Result<Answer> run_flip(const ParsedOptions& options) {
   const Result<bool> done = run_search(*request, options, search);
   if (!done) return done.error();
   const auto found = search.confirmed();
+  const std::string folder = request->corpus.value_or("");
   std::string file;
-  if (found && request->corpus) {
+  if (found && !folder.empty()) {
     const std::string text = fuzz::to_text(found->find.scored.flip_case);
     const std::string digest = sha256(std::as_bytes(std::span(text))).substr(0, 16);
-    file = fmt::format("{}/flip-{}.case", *request->corpus, digest);
-    std::error_code failed;
-    std::filesystem::create_directories(*request->corpus, failed);
+    file = fmt::format("{}/flip-{}.case", folder, digest);
+    std::error_code failed;  // told by writing the file
+    std::filesystem::create_directories(folder, failed);
     const auto written = write_output_file(file, text);
     if (!written) return written.error();
   }

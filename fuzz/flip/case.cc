@@ -48,10 +48,10 @@ Result<bool> check_sum(const CaseShape& shape) {
 
 Result<bool> check_attention(const CaseShape& shape) {
   const AttentionShape& sizes = shape.attention;
-  const Result<bool> done = check_sizes({{"query-heads", sizes.query_heads},
-                                         {"kv-heads", sizes.kv_heads},
-                                         {"head-dim", sizes.head_dim},
-                                         {"kv-len", sizes.kv_len}});
+  Result<bool> done = check_sizes({{"query-heads", sizes.query_heads},
+                                   {"kv-heads", sizes.kv_heads},
+                                   {"head-dim", sizes.head_dim},
+                                   {"kv-len", sizes.kv_len}});
   if (!done) return done;
   if (sizes.query_heads % sizes.kv_heads != 0) {
     return usage(fmt::format("query-heads {}: a multiple of kv-heads, which is {}, is accepted",
@@ -115,7 +115,7 @@ Result<bool> check_shape(const CaseShape& shape) {
     return usage(fmt::format("storage {}: formats of at most 32 bits are accepted, such as fp16",
                              softfloat::format_name(shape.storage)));
   }
-  const Result<bool> done = shape.kind == CaseKind::sum ? check_sum(shape) : check_attention(shape);
+  Result<bool> done = shape.kind == CaseKind::sum ? check_sum(shape) : check_attention(shape);
   if (!done) return done;
   // Each factor is at most 2^16, so that the products below stay within 64 bits.
   std::int64_t numbers = 0;

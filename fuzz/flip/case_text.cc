@@ -196,7 +196,7 @@ class Parser {
     if (splits.empty()) return true;
     if (splits != "splits") return lines_.wrong(splits, "splits N");
     const std::string_view number = next_word(rest);
-    const Result<bool> done = to_integer(number, path.splits);
+    Result<bool> done = to_integer(number, path.splits);
     if (!done) return done;
     if (!next_word(rest).empty()) return lines_.wrong(*text, "KERNEL decode|prefill [splits N]");
     return true;

@@ -114,13 +114,16 @@ void Mutator::copy_span(const FlipCase& from, FlipCase& child, Random& random) c
   const std::int64_t row = same_place ? to.first_row : random.below(rows - to.row_count + 1);
   const std::int64_t column =
       same_place ? to.first_column : random.below(to.columns - to.column_count + 1);
-  const std::vector<float> source = from[to.tensor];
-  std::vector<float>& values = child[to.tensor];
+  // Both may lie in one tensor and overlap: what is copied is read first.
+  std::vector<float> block;
+  block.reserve(at(to.row_count * to.column_count));
   for (std::int64_t i = 0; i < to.row_count; ++i) {
-    for (std::int64_t j = 0; j < to.column_count; ++j) {
-      values[at((to.first_row + i) * to.columns + to.first_column + j)] =
-          source[at((row + i) * to.columns + column + j)];
-    }
+    const auto first = from[to.tensor].begin() + (row + i) * to.columns + column;
+    block.insert(block.end(), first, first + to.column_count);
+  }
+  for (std::int64_t i = 0; i < to.row_count; ++i) {
+    std::copy_n(block.begin() + i * to.column_count, to.column_count,
+                child[to.tensor].begin() + (to.first_row + i) * to.columns + to.first_column);
   }
 }
 

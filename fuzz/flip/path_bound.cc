@@ -32,7 +32,8 @@ double roundings(double n) {
   return product < 0.5 ? outward(product / (1 - product)) : no_bound;
 }
 
-double up(std::int64_t a, std::int64_t b) { return static_cast<double>((a + b - 1) / b); }
+/// a ÷ b, rounded up.
+std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// What keeps this rule from being one that PathBound describes; empty if nothing does.
 std::string_view outside(const AttentionKernel& kernel) {
@@ -97,8 +98,8 @@ Result<ProductSumBound> ProductSumBound::make(std::string_view order,
   if (parsed->items.size() != 1 || unit->addend != Addend::first) {
     return Error{ErrorKind::usage, fmt::format("order {}: no bound on its error is known", order)};
   }
-  const double blocks = static_cast<double>(chains * unit->blocks) *
-                        up(terms, std::int64_t{unit->fan_in} * unit->blocks);
+  const auto blocks = static_cast<double>(chains * unit->blocks *
+                                          up(terms, std::int64_t{unit->fan_in} * unit->blocks));
   const double total = blocks * relative;
   bound.relative_ = total < 0.5 ? outward(total / (1 - total)) : no_bound;
   bound.quanta_ = 4 * blocks * output.half_quantum;
@@ -134,9 +135,9 @@ Result<PathBound> PathBound::make(const AttentionKernel& kernel, const Attention
     const SplitPlan plan = plan_splits(kernel, shape, problem.mask, problem.launch);
     splits = plan.splits;
     columns = plan.block_columns;
-    const std::int64_t blocks = (shape.kv_len + columns - 1) / columns;
+    const std::int64_t blocks = up(shape.kv_len, columns);
     // A split may begin within a block of the whole sequence.
-    tiles = splits == 1 ? blocks : (blocks + splits - 1) / splits + 1;
+    tiles = splits == 1 ? blocks : up(blocks, splits) + 1;
   }
   const auto scores = ProductSumBound::make(sums->scores, problem.storage, shape.head_dim, 1);
   if (!scores) return scores.error();

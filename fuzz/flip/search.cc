@@ -74,14 +74,14 @@ void FlipSearch::run_island(std::size_t number, std::int64_t runs) {
     // now and then a parent that is not the best gives way, as in simulated annealing.
     const auto worst = std::ranges::min_element(island.members, is_worse);
     const auto best = std::ranges::max_element(island.members, is_worse);
-    if (!is_worse(child, island.members[parent])) {
-      island.members[parent] = std::move(child);
+    const auto own = island.members.begin() + static_cast<std::ptrdiff_t>(parent);
+    auto place = island.members.end();
+    if (!is_worse(child, *own) || (!is_worse(*worst, child) && random.once_in(24) && own != best)) {
+      place = own;
     } else if (is_worse(*worst, child)) {
-      *worst = std::move(child);
-    } else if (random.once_in(24) &&
-               best - island.members.begin() != static_cast<std::ptrdiff_t>(parent)) {
-      island.members[parent] = std::move(child);
+      place = worst;
     }
+    if (place != island.members.end()) *place = std::move(child);
   }
   island.position = random.position();
 }
@@ -156,16 +156,24 @@ const Find* FlipSearch::best() const {
 }
 
 std::optional<FlipSearch::Confirmed> FlipSearch::confirmed() const {
-  std::vector<const Find*> finds;
-  for (const Island& island : islands_) {
-    if (island.best) finds.push_back(&*island.best);
+  struct Candidate {
+    const Find* find;
+    std::size_t island;
+  };
+  std::vector<Candidate> finds;
+  finds.reserve(islands_.size());
+  for (std::size_t i = 0; i < islands_.size(); ++i) {
+    const std::optional<Find>& best = islands_[i].best;
+    if (best) finds.push_back({&*best, i});
   }
-  std::stable_sort(finds.begin(), finds.end(), [](const Find* a, const Find* b) {
-    return a->scored.score.ratio() > b->scored.score.ratio();
+  std::ranges::sort(finds, [](const Candidate& a, const Candidate& b) {
+    const double left = a.find->scored.score.ratio();
+    const double right = b.find->scored.score.ratio();
+    return left != right ? left > right : a.island < b.island;
   });
-  for (const Find* find : finds) {
-    const Result<Confirmation> checked = confirm(scorer_, find->scored.flip_case);
-    if (checked && checked->flips()) return Confirmed{*find, *checked};
+  for (const Candidate& candidate : finds) {
+    const Result<Confirmation> checked = confirm(scorer_, candidate.find->scored.flip_case);
+    if (checked && checked->flips()) return Confirmed{*candidate.find, *checked};
   }
   return std::nullopt;
 }
