@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -147,14 +148,43 @@ class Replay {
     return std::move(result->values);
   }
 
+  /// The first output that is another number, or where there is none of another sign; −1: none.
+  static std::int64_t first_difference(const std::vector<float>& seen,
+                                       const std::vector<float>& again) {
+    std::int64_t of_signs = -1;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (same_bits(seen[i], again[i])) continue;
+      if (seen[i] != again[i]) return static_cast<std::int64_t>(i);
+      if (of_signs < 0) of_signs = static_cast<std::int64_t>(i);
+    }
+    return of_signs;
+  }
+
+  /// All keys, with those side by side whose values in a column of V cancel.
+  [[nodiscard]] std::vector<std::int64_t> keys_in_pairs(const float* column) const {
+    std::vector<std::int64_t> keys(index(layer_.shape.kv_len));
+    std::iota(keys.begin(), keys.end(), 0);
+    std::ranges::sort(keys, {}, [&](std::int64_t key) {
+      return std::pair(std::fabs(column[key * layer_.shape.head_dim]), key);
+    });
+    return keys;
+  }
+
+  void clear_key(AttentionOperands& data, std::int64_t key) const {
+    const AttentionShape& shape = layer_.shape;
+    for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+      const auto row = static_cast<std::ptrdiff_t>((head * shape.kv_len + key) * shape.head_dim);
+      std::fill_n(data.v.begin() + row, shape.head_dim, 0.0F);
+    }
+  }
+
   /// Delta debugging of the first output that differs: values of its column are set to 0 in pieces
   /// as long as the difference stays.
   Result<FailingOutput> shrink(const Candidate& candidate) {
     const AttentionShape& shape = layer_.shape;
-    AttentionOperands data =
-        attention_data(layer_, options_.seed, candidate.first_difference.value_or(0));
+    AttentionOperands data;
     std::int64_t place = -1;
-    bool shrinking = false;
+    bool numbers = false;
     FailingOutput failing;
     failing.kernel = candidate.agreement.kernel;
     const auto differs = [&](const AttentionOperands& tried) -> Result<bool> {
@@ -162,34 +192,39 @@ class Replay {
       if (!seen) return seen.error();
       const auto again = replayed(candidate, tried);
       if (!again) return again.error();
-      for (std::size_t i = 0; place < 0 && i < seen->size(); ++i) {
-        if (!same_bits((*seen)[i], (*again)[i])) place = static_cast<std::int64_t>(i);
-      }
+      if (place < 0) place = first_difference(*seen, *again);
       if (place < 0) return false;
       const float was = (*seen)[index(place)];
       const float would_be = (*again)[index(place)];
       // Two zeros of different sign are no smaller case of two numbers.
-      if (same_bits(was, would_be) || (was == would_be && shrinking)) return false;
-      shrinking = was != would_be;
+      if (same_bits(was, would_be) || (was == would_be && numbers)) return false;
+      numbers = was != would_be;
       failing.seen = was;
       failing.replayed = would_be;
       return true;
     };
-    const auto first = differs(data);
-    if (!first) return first.error();
-    if (!*first) return failing;  // a back end that does not repeat
+    // As few keys as possible to begin with, in pairs that cancel: of many numbers none can be left
+    // out where only their sum differs.
+    const AttentionOperands whole =
+        attention_data(layer_, options_.seed, candidate.first_difference.value_or(0));
+    const std::vector<std::int64_t> paired = keys_in_pairs(whole.v.data());
+    for (std::size_t count = 2; !numbers; count *= 2) {
+      place = -1;
+      data = whole;
+      for (std::size_t i = count; i < paired.size(); ++i) clear_key(data, paired[i]);
+      const auto found = differs(data);
+      if (!found) return found.error();
+      if (count >= paired.size()) break;
+    }
+    if (place < 0) return failing;  // a back end that does not repeat
     failing.element = place % shape.head_dim;
     failing.query = place / shape.head_dim % shape.query_len;
     failing.head = place / shape.head_dim / shape.query_len;
     float* const column = data.v.data() +
                           failing.head / shape.group() * shape.kv_len * shape.head_dim +
                           failing.element;
-    std::vector<std::int64_t> keys(index(shape.kv_len));
-    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int64_t>(i);
-    // Keys whose values cancel stand side by side and go together, as long as pieces are even.
-    std::ranges::sort(keys, {}, [&](std::int64_t key) {
-      return std::pair(std::fabs(column[key * shape.head_dim]), key);
-    });
+    std::vector<std::int64_t> keys = keys_in_pairs(column);
+    std::erase_if(keys, [&](std::int64_t key) { return column[key * shape.head_dim] == 0; });
     int calls = 0;
     for (std::size_t piece = std::bit_ceil(keys.size()) / 2; piece > 0 && calls < most_calls;) {
       bool smaller = false;
