@@ -52,9 +52,14 @@ void Mutator::absorb_terms(FlipCase& child, Random& random) const {
   const double nearly = random.once_in(2) ? 1.0 : 1.0 + (random.unit() - 0.5) / 4;
   const std::int64_t count = random.once_in(2) ? terms : random.between(1, terms);
   const std::int64_t first = random.below(terms - count + 1);
+  // Both factors must be normal, so a small product is shared between them.
+  const int least = fitter_.storage().emin();
+  const int lowest = std::max(least, half_ulp);
+  const int highest = std::min(0, half_ulp - least);
+  if (lowest > highest) return;
   for (std::int64_t k = first; k < first + count; ++k) {
     if (k == large) continue;
-    const int part = std::max(half_ulp / 2, -static_cast<int>(random.between(2, 6)));
+    const int part = static_cast<int>(random.between(lowest, highest));
     state[at(k)] = fitter_.fit(CaseTensor::state, std::ldexp(1.0, part));
     tokens[at(row + k)] = fitter_.fit(
         CaseTensor::tokens, (against ? -nearly : nearly) * std::ldexp(1.0, half_ulp - part));
