@@ -120,9 +120,8 @@ Result<PathBound> PathBound::make(const AttentionKernel& kernel, const Attention
   if (const std::string_view why = outside(kernel); !why.empty()) {
     return no_bound_for(kernel.name, why);
   }
-  const auto* const sums =
-      std::ranges::find(kernel.storages, problem.storage, &StorageSums::storage).base();
-  if (sums == kernel.storages.data() + kernel.storages.size()) {
+  const auto sums = std::ranges::find(kernel.storages, problem.storage, &StorageSums::storage);
+  if (sums == kernel.storages.end()) {
     return Error{ErrorKind::usage,
                  fmt::format("attention kernel {}: has no tensors of {}", kernel.name,
                              softfloat::format_name(problem.storage))};
