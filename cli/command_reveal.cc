@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,6 +130,22 @@ Result<bool> save(const RevealRequest& request, const gpu::Revelation& found,
   return saved;
 }
 
+/// The report of what was found, its drawing in a file where one is asked for.
+template <class Found>
+Result<Answer> answer_of(const Found& found, Report report, const std::optional<std::string>& svg) {
+  if (const auto& tree = found.classes.front().tree; svg && tree) {
+    const auto written = write_output_file(*svg, gpu::to_svg(*tree));
+    if (!written) return written.error();
+  }
+  Answer answer;
+  answer.report = std::move(report);
+  if (!found.explained()) {
+    answer.exit_code = ExitCode::cannot_tell;
+    answer.complaint = unexplained_text(found);
+  }
+  return answer;
+}
+
 Result<Answer> run_attention_reveal(const ParsedOptions& options) {
   auto request = attention_reveal_request(options);
   if (!request) return request.error();
@@ -138,18 +155,7 @@ Result<Answer> run_attention_reveal(const ParsedOptions& options) {
   const auto dependences = gpu::attention_dependences(*request->backend, request->layer,
                                                       request->threads, request->options.seed);
   if (!dependences) return dependences.error();
-  const auto& tree = found->classes.front().tree;
-  if (const auto& svg = request->svg; svg && tree) {
-    const auto written = write_output_file(*svg, gpu::to_svg(*tree));
-    if (!written) return written.error();
-  }
-  Answer answer;
-  answer.report = attention_reveal_report(*request, *found, *dependences);
-  if (!found->explained()) {
-    answer.exit_code = ExitCode::cannot_tell;
-    answer.complaint = unexplained_text(*found);
-  }
-  return answer;
+  return answer_of(*found, attention_reveal_report(*request, *found, *dependences), request->svg);
 }
 
 Result<Answer> run_same_row(RevealRequest& request) {
@@ -186,18 +192,10 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
   const auto dependences = gpu::find_dependences(*request->backend, request->shape,
                                                  request->threads, request->options.seed);
   if (!dependences) return dependences.error();
-  const auto& tree = found->classes.front().tree;
-  if (const auto& svg = request->svg; svg && tree) {
-    const auto written = write_output_file(*svg, gpu::to_svg(*tree));
-    if (!written) return written.error();
-  }
-  Answer answer;
-  answer.report = reveal_report(*request, *found, *dependences);
-  if (!found->explained()) {
-    answer.exit_code = ExitCode::cannot_tell;
-    answer.complaint = unexplained_text(*found);
-  } else if (const auto& name = request->save) {
-    const auto saved = save(*request, *found, *name, answer);
+  auto answer = answer_of(*found, reveal_report(*request, *found, *dependences), request->svg);
+  if (!answer) return answer.error();
+  if (const auto& name = request->save; name && found->explained()) {
+    const auto saved = save(*request, *found, *name, *answer);
     if (!saved) return saved.error();
   }
   return answer;

@@ -186,6 +186,31 @@ std::string digest(const AdditionTree& tree) {
   return sha256(std::as_bytes(std::span<const char>(text)));
 }
 
+AdditionTree addition_tree(std::span<const GrowingNode> grown, std::int32_t root) {
+  AdditionTree tree;
+  std::vector<std::int32_t> order;  // parents before children
+  std::vector<std::int32_t> later = {root};
+  while (!later.empty()) {
+    order.push_back(later.back());
+    later.pop_back();
+    const GrowingNode& node = grown[index(order.back())];
+    later.insert(later.end(), node.children.begin(), node.children.end());
+  }
+  std::vector<std::int32_t> made(grown.size(), -1);
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const GrowingNode& node = grown[index(order[i])];
+    if (node.children.empty()) {
+      made[index(order[i])] = tree.add_term(node.term);
+      continue;
+    }
+    std::vector<std::int32_t> children;
+    children.reserve(node.children.size());
+    for (const std::int32_t child : node.children) children.push_back(made[index(child)]);
+    made[index(order[i])] = tree.add_sum(std::move(children), node.exact);
+  }
+  return tree;
+}
+
 AdditionTree addition_tree(const SumTree& tree) { return Reader(tree).read(); }
 
 SumTree sum_tree(const AdditionTree& tree, const std::vector<bool>& fused) {

@@ -55,6 +55,16 @@ class AdditionTree {
 /// SHA-256 of the canonical text, as 64 hexadecimal digits.
 [[nodiscard]] std::string digest(const AdditionTree& tree);
 
+/// A node of a tree that is still found out, in any order.
+struct GrowingNode {
+  std::int32_t term = -1;  ///< itself; with children, one that stands for what is below, or -1
+  std::vector<std::int32_t> children = {};  ///< positions of nodes
+  bool exact = false;                       ///< as in AdditionTree::Node
+};
+
+/// The tree below the node `root` of those that were grown.
+[[nodiscard]] AdditionTree addition_tree(std::span<const GrowingNode> grown, std::int32_t root);
+
 /// What can be seen of a SumTree from outside.
 [[nodiscard]] AdditionTree addition_tree(const SumTree& tree);
 

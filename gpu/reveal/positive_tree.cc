@@ -48,14 +48,10 @@ class AbsorptionTree {
       if (const auto done = round(); !done) return done.error();
     }
     if (const auto done = check(); !done) return done.error();
-    return ProbedTree{finished(), 0, probes_};
+    return ProbedTree{addition_tree(grown_, root_), 0, probes_};
   }
 
  private:
-  struct Growing {
-    Term term = -1;  ///< itself, or one that stands for what is below
-    std::vector<std::int32_t> children = {};
-  };
   /// Two items of a set and what is known of the others.
   struct Pair {
     OpenSet set;  ///< without the two
@@ -179,10 +175,10 @@ class AbsorptionTree {
   /// Of every node but the last: its operands meet before either meets what the node is added to.
   Result<bool> check() {
     std::vector<AbsorptionProbe> probes;
-    for (const Growing& node : grown_) {
+    for (const GrowingNode& node : grown_) {
       if (node.children.size() != 2) continue;
       for (std::size_t i = 0; i < 2; ++i) {
-        const Growing& below = grown_[index(node.children[i])];
+        const GrowingNode& below = grown_[index(node.children[i])];
         if (below.children.size() != 2) continue;
         probes.push_back({grown_[index(below.children[0])].term,
                           grown_[index(below.children[1])].term,
@@ -196,38 +192,12 @@ class AbsorptionTree {
     return no_tree(probes[index(wrong - met->begin())]);
   }
 
-  /// The grown tree with children before parents.
-  AdditionTree finished() const {
-    AdditionTree tree;
-    std::vector<std::int32_t> order;
-    std::vector<std::int32_t> later = {root_};
-    while (!later.empty()) {
-      order.push_back(later.back());
-      later.pop_back();
-      const Growing& node = grown_[index(order.back())];
-      later.insert(later.end(), node.children.begin(), node.children.end());
-    }
-    std::vector<std::int32_t> made(grown_.size(), -1);
-    for (std::size_t i = order.size(); i-- > 0;) {
-      const Growing& node = grown_[index(order[i])];
-      if (node.children.empty()) {
-        made[index(order[i])] = tree.add_term(node.term);
-        continue;
-      }
-      std::vector<std::int32_t> children;
-      children.reserve(node.children.size());
-      for (const std::int32_t child : node.children) children.push_back(made[index(child)]);
-      made[index(order[i])] = tree.add_sum(std::move(children));
-    }
-    return tree;
-  }
-
   const AbsorptionAnswers& ask_;
   const std::string& what_;
   std::uint64_t seed_;
   std::uint64_t drawn_ = 0;
   std::int64_t probes_ = 0;
-  std::vector<Growing> grown_;
+  std::vector<GrowingNode> grown_;
   std::int32_t root_ = -1;
   std::vector<OpenSet> open_;  // for the next round
 };

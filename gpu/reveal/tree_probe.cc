@@ -50,17 +50,12 @@ class TreeProbe {
     while (!open_.empty()) {
       if (const auto done = round(); !done) return done.error();
     }
-    return ProbedTree{finished(), reduction_.calls() - calls_before, probes_.sums()};
+    return ProbedTree{addition_tree(grown_, root_), reduction_.calls() - calls_before,
+                      probes_.sums()};
   }
 
  private:
   static constexpr std::size_t largest_paired = 64;
-
-  struct Growing {
-    Term term = -1;
-    std::vector<std::int32_t> children;
-    bool exact = false;
-  };
 
   std::uint64_t random(std::uint64_t below) { return philox_bits(seed_, 0, drawn_++) % below; }
 
@@ -237,37 +232,11 @@ class TreeProbe {
     }
   }
 
-  /// The grown tree with children before parents.
-  AdditionTree finished() const {
-    AdditionTree tree;
-    std::vector<std::int32_t> order;
-    std::vector<std::int32_t> later = {root_};
-    while (!later.empty()) {
-      order.push_back(later.back());
-      later.pop_back();
-      const Growing& node = grown_[index(order.back())];
-      later.insert(later.end(), node.children.begin(), node.children.end());
-    }
-    std::vector<std::int32_t> made(grown_.size(), -1);
-    for (std::size_t i = order.size(); i-- > 0;) {
-      const Growing& node = grown_[index(order[i])];
-      if (node.term >= 0) {
-        made[index(order[i])] = tree.add_term(node.term);
-        continue;
-      }
-      std::vector<std::int32_t> children;
-      children.reserve(node.children.size());
-      for (const std::int32_t child : node.children) children.push_back(made[index(child)]);
-      made[index(order[i])] = tree.add_sum(std::move(children), node.exact);
-    }
-    return tree;
-  }
-
   Reduction& reduction_;
   CountProbes probes_;
   std::uint64_t seed_;
   std::uint64_t drawn_ = 0;
-  std::vector<Growing> grown_;
+  std::vector<GrowingNode> grown_;
   std::int32_t root_ = -1;
   std::vector<OpenSet> open_;  // for the next round
 };

@@ -22,7 +22,7 @@ namespace {
 /// far more than a double.
 class Wide {
  public:
-  Wide(double value = 0) {  // NOLINT: implicit, the value is exact
+  Wide(double value = 0) {  // implicit: the value is exact
     mpfr_init2(value_, 400);
     mpfr_set_d(value_, value, MPFR_RNDN);
   }
