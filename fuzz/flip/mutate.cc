@@ -199,6 +199,14 @@ FlipCase Mutator::seed(Random& random) const {
   return result;
 }
 
+void Mutator::move_margin(const FlipScore& score, FlipCase& child, Random& random) const {
+  if (shape_.kind == CaseKind::sum) {
+    move_sum_margin(score, child, random);
+  } else {
+    align_tokens(child, true, random);
+  }
+}
+
 FlipCase Mutator::mutate(const ScoredCase& parent, const FlipCase& other,
                          const MutationWeights& weights, Random& random) const {
   FlipCase child = parent.flip_case;

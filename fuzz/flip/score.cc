@@ -194,6 +194,15 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
   return score;
 }
 
+std::int64_t FlipScorer::splits(std::size_t path) const {
+  if (shape_.kind == CaseKind::attention) return splits_[path];
+  std::int64_t splits = 1;
+  for (const OrderItem& item : shape_.orders[path].items) {
+    if (item.kind == OrderKind::split) splits *= item.size;
+  }
+  return splits;
+}
+
 std::string FlipScorer::path_name(std::size_t path) const {
   if (shape_.kind == CaseKind::sum) return to_string(shape_.orders[path]);
   const KernelPath& kernel = shape_.kernels[path];

@@ -61,6 +61,9 @@ class FlipScorer {
   [[nodiscard]] std::vector<float> outputs(const FlipCase& flip_case, std::size_t path,
                                            SimdLevel level = best_simd_level()) const;
 
+  /// Parts into which the path cuts its keys; of a sum those of its nested splits, multiplied.
+  [[nodiscard]] std::int64_t splits(std::size_t path) const;
+
   /// "a100-fa2, 1 query, 4 splits" or the order.
   [[nodiscard]] std::string path_name(std::size_t path) const;
 

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "fuzz/flip/shrink.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "fuzz/flip/mutate.h"
+#include "fuzz/flip/random.h"
+#include "fuzz/flip/ranges.h"
+#include "fuzz/flip/shrink_steps.h"
+
+namespace kvsim::fuzz {
+namespace {
+
+// How finely an axis or a tensor is cut at last: into at most so many parts.
+constexpr std::int64_t most_axis_parts = 64;
+constexpr std::int64_t most_tensor_parts = 256;
+
+bool is_smaller(const CaseSize& a, const CaseSize& b) {
+  return std::tie(a.numbers, a.splits, a.significant_bits) <
+         std::tie(b.numbers, b.splits, b.significant_bits);
+}
+
+class Shrinker {
+ public:
+  Shrinker(const ShrinkLimits& limits, const std::function<void(double)>& progress)
+      : limits_(limits), progress_(progress) {}
+
+  Result<ShrunkCase> run(const FlipCase& flip_case, double floor) {
+    const auto scorer = FlipScorer::make(flip_case.shape);
+    if (!scorer) return scorer.error();
+    best_.flip_case = flip_case;
+    best_.score = scorer->score(flip_case);
+    const auto confirmation = confirm(*scorer, flip_case);
+    if (!confirmation) return confirmation.error();
+    best_.confirmation = *confirmation;
+    if (!confirmation->flips() || !best_.score.flips()) {
+      return Error{ErrorKind::cannot_tell, "there is no flip to shrink"};
+    }
+    best_.floor = floor > 0 ? floor : default_floor(best_.score.ratio());
+    if (best_.score.ratio() < best_.floor) {
+      return Error{ErrorKind::cannot_tell,
+                   fmt::format("the margin is {:.3g} of the bound, below the floor of {:.3g}",
+                               best_.score.ratio(), best_.floor)};
+    }
+    best_.before = size_of(*scorer, flip_case);
+    best_.after = best_.before;
+    while (pass()) {
+    }
+    best_.scores = scores_;
+    best_.complete = !is_over();
+    return std::move(best_);
+  }
+
+ private:
+  [[nodiscard]] bool is_over() const {
+    return scores_ >= limits_.scores || numbers_ >= limits_.numbers;
+  }
+
+  /// All steps once; whether one was kept.
+  bool pass() {
+    bool changed = false;
+    for (const CaseAxis axis : {CaseAxis::terms, CaseAxis::keys, CaseAxis::dimensions,
+                                CaseAxis::group_heads, CaseAxis::kv_heads}) {
+      changed |= shorten(axis);
+    }
+    for (std::size_t t = 0; t < case_tensors; ++t) changed |= simplify(static_cast<CaseTensor>(t));
+    for (const std::size_t path : {path_on, path_off}) changed |= join_splits(path);
+    return changed && !is_over();
+  }
+
+  bool shorten(CaseAxis axis) {
+    const auto length = [&] { return length_along(best_.flip_case.shape, axis); };
+    bool changed = false;
+    const std::int64_t whole = length();
+    for (std::int64_t size = whole / 2; size > 0 && whole <= size * most_axis_parts; size /= 2) {
+      for (std::int64_t begin = 0; begin < length() && !is_over();) {
+        const std::int64_t count = std::min(size, length() - begin);
+        const bool kept =
+            count < length() && keep(without(best_.flip_case, axis, {begin, count}), tries_of_axis);
+        if (!kept) begin += count;
+        changed |= kept;
+      }
+    }
+    return changed;
+  }
+
+  bool simplify(CaseTensor tensor) {
+    const auto whole = static_cast<std::int64_t>(best_.flip_case[tensor].size());
+    bool changed = false;
+    for (int bits = 0; bits < best_.flip_case.shape.storage.precision;
+         bits += bits < 2 ? 1 : bits) {
+      for (std::int64_t size = whole; size > 0 && whole <= size * most_tensor_parts; size /= 2) {
+        for (std::int64_t begin = 0; begin < whole && !is_over(); begin += size) {
+          const CasePart part{begin, std::min(size, whole - begin)};
+          FlipCase candidate = with_fewer_bits(best_.flip_case, tensor, part, bits);
+          if (candidate[tensor] == best_.flip_case[tensor]) continue;
+          changed |= keep(std::move(candidate), tries_of_numbers);
+        }
+      }
+    }
+    return changed;
+  }
+
+  bool join_splits(std::size_t path) {
+    bool changed = false;
+    while (!is_over()) {
+      FlipCase candidate = best_.flip_case;
+      const auto scorer = FlipScorer::make(candidate.shape);
+      if (!scorer || scorer->splits(path) < 2) return changed;
+      candidate.shape = with_fewer_splits(candidate.shape, path, scorer->splits(path));
+      if (!keep(std::move(candidate), tries_of_axis)) return changed;
+      changed = true;
+    }
+    return changed;
+  }
+
+  /// Keeps the candidate, or what it becomes when its tokens are moved, if it may take the place of
+  /// the best case.
+  bool keep(FlipCase candidate, int tries) {
+    const auto scorer = FlipScorer::make(candidate.shape);
+    if (!scorer) return false;
+    const ValueFitter fitter(candidate.shape.storage);
+    const Mutator mutator(*scorer, fitter);
+    FlipScore score = note_score(*scorer, candidate);
+    for (int i = 0;; ++i) {
+      if (is_better(*scorer, candidate, score)) return true;
+      if (i == tries || is_over()) return false;
+      Random random({.stream = static_cast<std::uint64_t>(i)});
+      mutator.move_margin(score, candidate, random);
+      score = note_score(*scorer, candidate);
+    }
+  }
+
+  FlipScore note_score(const FlipScorer& scorer, const FlipCase& candidate) {
+    ++scores_;
+    for (const auto& tensor : candidate.tensors) {
+      numbers_ += static_cast<std::int64_t>(tensor.size());
+    }
+    if (progress_) {
+      progress_(std::max(static_cast<double>(scores_) / static_cast<double>(limits_.scores),
+                         static_cast<double>(numbers_) / static_cast<double>(limits_.numbers)));
+    }
+    return scorer.score(candidate);
+  }
+
+  bool is_better(const FlipScorer& scorer, const FlipCase& candidate, const FlipScore& score) {
+    if (!score.flips() || !(score.ratio() >= best_.floor)) return false;
+    const CaseSize size = size_of(scorer, candidate);
+    if (!is_smaller(size, best_.after)) return false;
+    const auto confirmation = confirm(scorer, candidate);
+    if (!confirmation || !confirmation->flips()) return false;
+    best_.flip_case = candidate;
+    best_.score = score;
+    best_.confirmation = *confirmation;
+    best_.after = size;
+    return true;
+  }
+
+  static constexpr int tries_of_axis = 3;
+  static constexpr int tries_of_numbers = 1;
+
+  const ShrinkLimits& limits_;
+  const std::function<void(double)>& progress_;
+  ShrunkCase best_;
+  std::int64_t scores_ = 0;
+  std::int64_t numbers_ = 0;
+};
+
+}  // namespace
+
+int significant_bits(float x) {
+  int exponent = 0;
+  float rest = std::abs(std::frexp(x, &exponent));
+  int bits = 0;
+  while (rest != 0) {
+    rest = 2 * rest;
+    rest -= std::trunc(rest);
+    ++bits;
+  }
+  return bits;
+}
+
+CaseSize size_of(const FlipScorer& scorer, const FlipCase& flip_case) {
+  const CaseShape& shape = flip_case.shape;
+  CaseSize size;
+  const bool sum = shape.kind == CaseKind::sum;
+  size.keys = sum ? shape.terms : shape.attention.kv_len;
+  size.head_dim = sum ? 0 : shape.attention.head_dim;
+  size.query_heads = sum ? 0 : shape.attention.query_heads;
+  for (const auto& tensor : flip_case.tensors) {
+    size.numbers += static_cast<std::int64_t>(tensor.size());
+    for (const float x : tensor) {
+      size.nonzero += x != 0 ? 1 : 0;
+      size.significant_bits += significant_bits(x);
+    }
+  }
+  size.splits = scorer.splits(path_on) + scorer.splits(path_off);
+  return size;
+}
+
+double default_floor(double ratio) {
+  int exponent = 0;
+  static_cast<void>(std::frexp(ratio, &exponent));
+  return std::ldexp(1.0, exponent - 1);
+}
+
+Result<ShrunkCase> shrink(const FlipCase& flip_case, double floor, const ShrinkLimits& limits,
+                          const std::function<void(double)>& progress) {
+  return Shrinker(limits, progress).run(flip_case, floor);
+}
+
+}  // namespace kvsim::fuzz
