@@ -100,8 +100,8 @@ build() {
 # program prints the commit it was built from.
 is_stale() {
   [ -x "$root/build/release/cli/kvsim" ] && [ -f "$root/build/release/built" ] || return 0
-  set -- softfloat sim model run gpu include cli cmake CMakeLists.txt CMakePresets.json \
-    scripts/packages
+  set -- softfloat sim model run fuzz gpu experiments include cli cmake CMakeLists.txt \
+    CMakePresets.json scripts/packages
   [ ! -f "$root/.git/logs/HEAD" ] || set -- "$@" .git/logs/HEAD
   newer=$(cd "$root" && find "$@" -newer build/release/built -print 2>&1 | head -n 1)
   [ -n "$newer" ] || tools_are_newer

@@ -39,7 +39,8 @@ class Launchers(unittest.TestCase):
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="launcher "))  # a space in every path
         self.addCleanup(shutil.rmtree, self.place)
         self.tree = self.place / "tree"
-        for folder in ("softfloat", "sim", "model", "run", "gpu", "include", "cli", "cmake"):
+        for folder in ("softfloat", "sim", "model", "run", "fuzz", "gpu", "experiments", "include",
+                       "cli", "cmake"):
             (self.tree / folder).mkdir(parents=True)
             (self.tree / folder / "a.h").touch()
         shutil.copytree(ROOT / "scripts", self.tree / "scripts")

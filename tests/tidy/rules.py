@@ -21,7 +21,7 @@ ARROWS = {
 TOP = {"cli", "tests", "cmake", "fuzz/targets"}
 FOLDERS = tuple(ARROWS) + ("cli", "tests", "cmake")
 
-LIBRARIES = ("softfloat", "sim", "model", "run", "gpu")
+LIBRARIES = ("softfloat", "sim", "model", "run", "gpu", "experiments")
 # Sources that are compiled only where a library is there: all that begin so or none.
 OPTIONAL = (("gpu/torch/", "tests/gpu/torch_"),)
 RESULTS = ("softfloat", "sim", "model", "run", "fuzz", "gpu", "experiments")
