@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "model/token_encoder.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -38,6 +39,7 @@ constexpr Tables tables = make_tables();
 }  // namespace
 
 std::string byte_level_spelling(unsigned char byte) {
+  if (byte == '\n' && mutant_is_on(Mutant::newline_lost)) byte = ' ';
   const unsigned code = tables.code_of[byte];
   if (code < 0x80) return {static_cast<char>(code)};
   return {static_cast<char>(0xc0 | (code >> 6U)), static_cast<char>(0x80 | (code & 0x3fU))};

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/quote.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -120,9 +121,11 @@ std::string header_json(std::span<const Tensor> tensors, std::span<const std::ui
     const Tensor& tensor = tensors[i];
     if (header.size() > 1) header += ',';
     add_text(tensor.name);
-    header += fmt::format(R"(:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                          dtype_info(tensor.dtype).name, fmt::join(tensor.shape, ","), begin,
-                          begin + sizes[i]);
+    std::vector<std::int64_t> shape = tensor.shape;
+    if (mutant_is_on(Mutant::tensor_shape_reversed)) std::ranges::reverse(shape);
+    header +=
+        fmt::format(R"(:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                    dtype_info(tensor.dtype).name, fmt::join(shape, ","), begin, begin + sizes[i]);
     begin += sizes[i];
   }
   return header + "}";

@@ -12,6 +12,7 @@
 
 #include "model/quote.h"
 #include "run/constructors.h"
+#include "softfloat/mutants.h"
 #include "softfloat/suggest.h"
 
 namespace kvsim {
@@ -189,7 +190,7 @@ std::string to_text(const Arm& arm) {
 
 std::string to_text_with_label(const Arm& arm) {
   std::string text = to_text(arm);
-  if (arm.label != text) text += "@" + arm.label;
+  if (arm.label != text && !mutant_is_on(Mutant::label_lost)) text += "@" + arm.label;
   return text;
 }
 

@@ -14,6 +14,7 @@
 
 #include "sim/exp.h"
 #include "sim/log.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -104,7 +105,8 @@ Terms terms(double p, double q, double h) {
     return {p * rest, (p + q) / 2 * entropy_rest(less_one / (less_one + 2))};
   }
   // p may be below the range of double; then p·h is nothing beside q.
-  const double kl = p > 0 ? (q - p) - p * h : q;
+  const double balance = mutant_is_on(Mutant::divergence_not_balanced) ? 0 : q - p;
+  const double kl = p > 0 ? balance - p * h : q;
   if (p == 0 && q == 0) return {0, 0};
   return {kl, js_far(std::max(p, q), std::min(p, q), std::fabs(h))};
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run/divergence.h"
+#include "softfloat/mutants.h"
 #include "softfloat/sha256.h"
 
 namespace kvsim {
@@ -24,6 +25,7 @@ std::string text(std::string_view value) {
 /// The shortest text that reads back as the same number; "-0" alone would read as a whole number.
 std::string number(double value) {
   if (value == 0 && std::signbit(value)) return "-0.0";
+  if (mutant_is_on(Mutant::record_digits_cut)) return fmt::format("{:.15g}", value);
   return fmt::format("{}", value);
 }
 

@@ -15,6 +15,7 @@
 #include "sim/double_double.h"
 #include "sim/exp.h"
 #include "sim/inputs.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -100,7 +101,8 @@ std::string to_text(const Sampling& sampling) {
 }
 
 double sampling_uniform(std::uint64_t seed, std::uint64_t prompt, std::uint64_t step) {
-  return uniform(seed, first_stream + prompt, step);
+  const std::uint64_t shared = mutant_is_on(Mutant::prompts_share_numbers) ? 1 : 0;
+  return uniform(seed, first_stream + (prompt >> shared), step);
 }
 
 Result<std::int64_t> sample_token(std::span<const double> logits, const Sampling& sampling,

@@ -10,6 +10,7 @@
 
 #include "sim/exp_constants.h"
 #include "softfloat/host.h"
+#include "softfloat/mutants.h"
 #include "softfloat/round.h"
 #include "softfloat/wide.h"
 
@@ -173,6 +174,9 @@ softfloat::Rounded exp_correctly_rounded(const softfloat::Format& format, softfl
     exact = decide(exp_quick(value), quick_error_bits, grid);
   if (!exact) exact = decide(exp_scaled(value), accurate_error_bits, grid);
   if (!exact) exact = exp_wide(value);
+  if (mutant_is_on(Mutant::exp_truncated)) {
+    return softfloat::round_pack(format, *exact, {.rounding = softfloat::Rounding::toward_zero});
+  }
   return softfloat::round_pack(format, *exact, mode);
 }
 

@@ -18,6 +18,7 @@
 #include "sim/order_walk.h"
 #include "sim/units/matrix_unit.h"
 #include "softfloat/formats.h"
+#include "softfloat/mutants.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
@@ -139,7 +140,8 @@ std::string to_string(const OrderItem& item) {
     case OrderKind::blocks:
     case OrderKind::split:
       arguments.push_back(fmt::to_string(item.size));
-      if (item.multiple != 1) arguments.push_back(fmt::format("multiple={}", item.multiple));
+      if (item.multiple != 1 && !mutant_is_on(Mutant::multiple_not_written))
+        arguments.push_back(fmt::format("multiple={}", item.multiple));
       if (item.merge != MergeOrder::sequential) {
         arguments.push_back(fmt::format("merge={}", order_names::name(item.merge)));
       }
@@ -247,6 +249,7 @@ std::int64_t lane_tail_length(const OrderItem& item, std::int64_t n) {
 
 std::int64_t part_length(const OrderItem& item, std::int64_t n) {
   if (item.kind == OrderKind::blocks) return item.size;
+  if (mutant_is_on(Mutant::short_parts)) return std::max<std::int64_t>(1, n / item.size);
   const std::int64_t terms = (n - 1) / item.size + 1;
   return ((terms - 1) / item.multiple + 1) * item.multiple;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sim/order.h"
+#include "softfloat/mutants.h"
 
 /// The loops that walk() is made of, for any Ops of sim/order_walk.h: running sums over a range of
 /// terms, and joins of the parts of a sum.
@@ -45,8 +46,8 @@ template <class Parts>
 auto join_pairwise(const Parts& parts, std::int64_t first, std::int64_t count)
     -> decltype(parts.value(first)) {
   if (count == 1) return parts.value(first);
-  const auto half =
-      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count - 1)));
+  auto half = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count - 1)));
+  if (mutant_is_on(Mutant::equal_halves)) half = (count + 1) / 2;
   const auto left = join_pairwise(parts, first, half);
   if constexpr (Parts::are_terms) {
     if (count - half == 1) return parts.add_term(left, first + half);
@@ -114,6 +115,7 @@ auto join_parts(LaneJoin join, const Parts& parts, std::int64_t count, std::int6
     case LaneJoin::halving:
       return join_halving(parts, count);
     case LaneJoin::butterfly:
+      if (mutant_is_on(Mutant::butterfly_is_pairwise)) return join_pairwise(parts, 0, count);
       return join_butterfly(parts, count, butterfly_width(size));
     case LaneJoin::sequential:
       break;

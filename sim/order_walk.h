@@ -11,6 +11,7 @@
 #include "sim/order_joins.h"
 #include "sim/order_libraries.h"
 #include "softfloat/format.h"
+#include "softfloat/mutants.h"
 
 /// The one loop nest that gives an Order its meaning; every evaluator (softfloat, SIMD, heights,
 /// trees) is an `Ops` for it:
@@ -224,7 +225,7 @@ class OrderWalk {
     const Lanes parts{*this, depth, body, head, joins_tail ? tail : OrderRange{}};
     const std::int64_t used = item.size < body.count ? item.size : body.count;
     const Value joined = order_walk::join_parts(item.join, parts, used, item.size);
-    if (rest == 0 || joins_tail) return joined;
+    if (rest == 0 || joins_tail || mutant_is_on(Mutant::lane_tail_lost)) return joined;
     if (item.tail == LaneTail::scalar) return order_walk::add_terms(ops_, joined, tail);
     return ops_.add(order_walk::sequential(ops_, tail, item.init_zero), joined);
   }

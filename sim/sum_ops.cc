@@ -8,6 +8,7 @@
 #include "softfloat/arithmetic.h"
 #include "softfloat/exact.h"
 #include "softfloat/exact_sum.h"
+#include "softfloat/mutants.h"
 #include "softfloat/operations.h"
 #include "softfloat/round.h"
 
@@ -89,6 +90,10 @@ SumOps::Value SumOps::exact(const OrderRange& range, bool from_zero) {
   ExactAccumulator sum;
   bool invalid = false;
   if (from_zero) sum.add(accumulator_, 0);
+  for (std::int64_t k = 0; mutant_is_on(Mutant::exact_terms_rounded) && k < range.count; ++k) {
+    sum.add(accumulator_, rounded_product(range.at(k)).bits);
+    if (k + 1 == range.count) return finish(sum, invalid);
+  }
   for (std::int64_t k = 0; k < range.count; ++k) invalid |= accumulate(sum, range.at(k));
   return finish(sum, invalid);
 }

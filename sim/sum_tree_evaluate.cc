@@ -10,6 +10,7 @@
 #include "sim/units/block.h"
 #include "sim/units/dot.h"
 #include "sim/units/matrix_unit.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -80,6 +81,9 @@ class Evaluator {
       case SumNodeKind::term:
         return ops_.first(node.first);
       case SumNodeKind::add_term:
+        if (mutant_is_on(Mutant::tree_is_not_fused)) {
+          return ops_.add(sum(node.left), ops_.first(node.first));
+        }
         return ops_.add_term(sum(node.left), node.first);
       case SumNodeKind::add:
         return ops_.add(sum(node.left), sum(node.right));

@@ -4,6 +4,7 @@
 
 #include "softfloat/exact.h"
 #include "softfloat/format.h"
+#include "softfloat/mutants.h"
 #include "softfloat/operations.h"
 #include "softfloat/round.h"
 #include "softfloat/rounding.h"
@@ -138,7 +139,11 @@ template <Significand S>
     return infinite_result(f, negative, mode);
   }
   if (z.kind == Class::infinity) return infinite_result(f, z.negative, mode);
-  return round_pack(f, add_exact(multiply_exact(x, y), z, mode.rounding), mode);
+  auto product = multiply_exact(x, y);
+  if (mutant_is_on(Mutant::product_rounded_in_fma)) {
+    product = unpack<S>(f, round_pack(f, product, mode).bits);
+  }
+  return round_pack(f, add_exact(product, z, mode.rounding), mode);
 }
 
 template <Significand S>

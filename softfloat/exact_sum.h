@@ -10,6 +10,7 @@
 #include "softfloat/format.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
+#include "softfloat/mutants.h"
 #include "softfloat/round.h"
 #include "softfloat/wide.h"
 
@@ -145,7 +146,8 @@ class ExactAccumulator {
     if (i < lowest_) lowest_ = i;
     const int shift = position & 31;
     const auto low = static_cast<std::uint64_t>(magnitude) << shift;
-    const uint128 rest = magnitude >> (64 - shift);
+    uint128 rest = magnitude >> (64 - shift);
+    if (mutant_is_on(Mutant::high_product_bits_lost)) rest = 0;
     const std::int64_t sign = negative ? -1 : 1;
     limb_[index(i++)] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
     limb_[index(i)] += sign * static_cast<std::int64_t>(low >> 32);

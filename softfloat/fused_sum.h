@@ -7,6 +7,7 @@
 
 #include "softfloat/exact.h"
 #include "softfloat/format.h"
+#include "softfloat/mutants.h"
 #include "softfloat/round.h"
 #include "softfloat/wide.h"
 
@@ -73,7 +74,7 @@ struct FusedSum {
   bool negative_infinity = false;
   bool all_negative_zero = !terms.empty();
   bool any_finite = false;
-  int largest = sum.zero_exponent;
+  int largest = mutant_is_on(Mutant::aligned_to_one) ? 0 : sum.zero_exponent;
   for (const FusedTerm& term : terms) {
     nan |= term.kind == Class::nan;
     positive_infinity |= term.kind == Class::infinity && !term.negative;
@@ -94,14 +95,17 @@ struct FusedSum {
   }
   if (!any_finite) return round_pack(sum.output, Exact{Class::zero, all_negative_zero, 0, 0});
 
-  const int unit = largest - sum.fraction_bits;
+  const int unit = largest - sum.fraction_bits + (mutant_is_on(Mutant::fewer_bits_aligned) ? 1 : 0);
   int128 total = 0;
   for (const FusedTerm& term : terms) {
     if (term.kind != Class::finite) continue;
     const int shift = unit - (term.exponent - term.fraction_bits);
     uint128 magnitude = term.significand;
     if (shift >= 64) continue;  // truncated to nothing
+    const bool floored = mutant_is_on(Mutant::aligned_terms_floored) && term.negative &&
+                         shift > 0 && (magnitude & ((uint128{1} << shift) - 1)) != 0;
     magnitude = shift >= 0 ? magnitude >> shift : magnitude << -shift;
+    if (floored) ++magnitude;
     total += term.negative ? -static_cast<int128>(magnitude) : static_cast<int128>(magnitude);
   }
   const bool negative = total < 0;

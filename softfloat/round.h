@@ -4,6 +4,7 @@
 
 #include "softfloat/exact.h"
 #include "softfloat/format.h"
+#include "softfloat/mutants.h"
 #include "softfloat/rounding.h"
 #include "softfloat/wide.h"
 
@@ -36,7 +37,8 @@ template <Significand S>
       if (shift > width) break;  // below half a unit
       const S half = static_cast<S>(S{1} << (shift - 1));
       away = discarded > half ||
-             (discarded == half && (rounding == Rounding::ties_to_away || (kept & 1) != 0));
+             (discarded == half && (rounding == Rounding::ties_to_away || (kept & 1) != 0 ||
+                                    mutant_is_on(Mutant::ties_away)));
       break;
     }
     case Rounding::toward_zero:
@@ -176,7 +178,7 @@ template <Significand S>
   if (!f.has_zero() && below > 0) {  // e8m0: nothing lies below its smallest number
     return {0, {.underflow = tiny, .inexact = true}};
   }
-  if (tiny && detail::flushes_results(mode)) {
+  if (tiny && (detail::flushes_results(mode) || mutant_is_on(Mutant::subnormals_flushed))) {
     Rounded result = detail::zero_result(f, value.negative);
     result.flags = {.underflow = true, .inexact = true};
     return result;
@@ -188,7 +190,8 @@ template <Significand S>
                              ? kept
                              : (static_cast<Bits>(value.exponent + f.bias) << f.trailing_bits()) +
                                    kept - (Bits{1} << f.trailing_bits());
-  if (magnitude > f.max_finite()) return detail::overflow_result(f, value.negative, mode);
+  const Bits largest = f.max_finite() - (mutant_is_on(Mutant::largest_overflows) ? 1 : 0);
+  if (magnitude > largest) return detail::overflow_result(f, value.negative, mode);
   const Flags flags{.underflow = tiny && rounded.inexact, .inexact = rounded.inexact};
   if (magnitude == 0) return {detail::zero_result(f, value.negative).bits, flags};
   return {detail::with_sign(f, value.negative, magnitude), flags};

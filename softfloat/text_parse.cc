@@ -8,6 +8,7 @@
 
 #include "softfloat/exact.h"
 #include "softfloat/formats.h"
+#include "softfloat/mutants.h"
 #include "softfloat/round.h"
 #include "softfloat/text.h"
 #include "softfloat/wide.h"
@@ -171,7 +172,8 @@ Exact exact_from_decimal(const Format& format, bool negative, Parts parts) {
   cpp_int quotient;
   cpp_int remainder;
   divide_qr(cpp_int(digits << shift), divisor, quotient, remainder);
-  return exact_from(negative, quotient, -shift, remainder != 0);
+  const bool rest = remainder != 0 && !mutant_is_on(Mutant::decimal_rest_lost);
+  return exact_from(negative, quotient, -shift, rest);
 }
 
 Exact exact_from_hex(bool negative, const Parts& parts) {

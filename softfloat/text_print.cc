@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "softfloat/exact.h"
+#include "softfloat/mutants.h"
 #include "softfloat/round.h"
 #include "softfloat/text.h"
 #include "softfloat/wide.h"
@@ -80,7 +81,7 @@ Digits shortest_digits(const Format& format, Bits bits, const Exact& value) {
   const bool close_below = value.significand == uint128{1} << Exact::top &&
                            (value.exponent > format.emin() || !format.has_zero());
   cpp_int low = number - (close_below ? 1 : 2);
-  cpp_int high = number + 2;
+  cpp_int high = number + (mutant_is_on(Mutant::short_decimal) ? 4 : 2);
   const auto reads_back = [&](const cpp_int& magnitude) {
     const auto exact = make_exact<uint128>(value.negative, magnitude.convert_to<uint128>(), unit);
     const Rounded rounded = round_pack(format, exact);

@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "softfloat/mutants.h"
+
 namespace kvsim::softfloat {
 
 __extension__ using uint128 = unsigned __int128;
@@ -37,6 +39,7 @@ template <Significand S>
 [[nodiscard]] constexpr S shift_right_sticky(S value, int shift) {
   if (shift == 0) return value;
   if (shift >= digits<S>) return static_cast<S>(value != 0 ? 1 : 0);
+  if (mutant_is_on(Mutant::sticky_bit_lost)) return static_cast<S>(value >> shift);
   const S lost = static_cast<S>(value << (digits<S> - shift));
   return static_cast<S>(value >> shift) | static_cast<S>(lost != 0 ? 1 : 0);
 }

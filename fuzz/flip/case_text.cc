@@ -12,6 +12,7 @@
 #include "fuzz/flip/case.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/host.h"
+#include "softfloat/mutants.h"
 #include "softfloat/text.h"
 
 namespace kvsim::fuzz {
@@ -269,7 +270,9 @@ std::string to_text(const FlipCase& flip_case) {
     if (values.empty()) continue;
     fmt::format_to(std::back_inserter(out), "{}\n", to_string(tensor));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      out += softfloat::to_hex_float(softfloat::binary32, softfloat::from_float(values[i]));
+      float value = values[i];
+      if (value == 0 && mutant_is_on(Mutant::negative_zero_lost)) value = 0;
+      out += softfloat::to_hex_float(softfloat::binary32, softfloat::from_float(value));
       out += (i + 1) % columns == 0 ? '\n' : ' ';
     }
   }

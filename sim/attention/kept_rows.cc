@@ -12,6 +12,7 @@
 #include "sim/integers.h"
 #include "sim/linear.h"
 #include "sim/order.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -167,6 +168,7 @@ bool keeps_rows(const AttentionKernel& kernel, const AttentionProblem& shorter,
            problem.launch.kv_lens.empty() && problem.launch.longest_kv_len == 0;
   };
   if (!comparable(shorter) || !comparable(longer)) return false;
+  if (mutant_is_on(Mutant::rows_always_kept)) return true;
   if (shorter.shape.kv_len > longer.shape.kv_len) return false;
   switch (kernel.family) {
     case AttentionFamily::online_tiles:

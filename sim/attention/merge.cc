@@ -11,6 +11,7 @@
 #include "sim/attention/families.h"
 #include "sim/attention/vector_steps.h"
 #include "sim/elementary.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim::attention {
 namespace {
@@ -73,8 +74,10 @@ float merge_weighted(SplitMerge merge, const SplitOutputs& parts, const ExpFunct
   const float lse = log_f32(sum) + largest;
   const float inverse = 1 / sum;
   for (std::size_t s = 0; s < parts.log_sums.size(); ++s) {
-    const float weight = normalized ? weight_of(merge, parts.log_sums[s], largest, exp) * inverse
-                                    : exp.exp(parts.log_sums[s] - lse);
+    const std::size_t weighted = mutant_is_on(Mutant::equal_split_weights) ? 0 : s;
+    const float log_sum = parts.log_sums[weighted];
+    const float weight =
+        normalized ? weight_of(merge, log_sum, largest, exp) * inverse : exp.exp(log_sum - lse);
     if (normalized && weight == 0) continue;
     const float* const o = parts.outputs + static_cast<std::int64_t>(s) * parts.stride;
     multiply_add({o, out.size()}, weight, out, parts.level);

@@ -8,6 +8,7 @@
 #include "sim/attention/online_tiles.h"
 #include "sim/attention/vector_steps.h"
 #include "softfloat/formats.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim::attention {
 namespace {
@@ -81,6 +82,7 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
       const bool stays = x == 0 && !std::signbit(x);
       r = stays ? exp_of_zero_ : exponential(x);
       if (rule_.flush_below < 0 && x < rule_.flush_below) r = 0;
+      if (mutant_is_on(Mutant::no_rescaling)) r = 1;
       rescaled = r != 1;
     }
   }

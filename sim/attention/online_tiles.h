@@ -17,6 +17,7 @@
 #include "sim/attention/visible_keys.h"
 #include "sim/engine/columns.h"
 #include "sim/exp_models.h"
+#include "softfloat/mutants.h"
 
 /// The loop over blocks of keys of AttentionFamily::online_tiles.
 namespace kvsim::attention {
@@ -97,7 +98,10 @@ class OnlineTiles {
   }
   [[nodiscard]] std::int64_t row_of(const TileTask& task, std::int64_t row) const {
     const std::int64_t group = run_.shape().group();
-    const std::int64_t head = task.kv_head * group + (task.first + row) % group;
+    std::int64_t head = task.kv_head * group + (task.first + row) % group;
+    if (mutant_is_on(Mutant::heads_interleaved)) {
+      head = (task.first + row) % group * run_.shape().kv_heads + task.kv_head;
+    }
     return run_.row_of(head, query_of(task, row));
   }
 

@@ -11,6 +11,7 @@
 #include "sim/attention/families.h"
 #include "sim/engine/column_kernel.h"
 #include "sim/engine/panel.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -75,9 +76,9 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
   if (!checked) return checked.error();
 
   const AttentionShape& shape = problem.shape;
-  const float scale =
-      problem.scale > 0 ? problem.scale
-                        : static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+  const auto head_dim = static_cast<double>(shape.head_dim);
+  const double root = mutant_is_on(Mutant::scale_not_rooted) ? head_dim : std::sqrt(head_dim);
+  const float scale = problem.scale > 0 ? problem.scale : static_cast<float>(1.0 / root);
   AttentionResult result;
   const std::int64_t rows = shape.query_heads * (shape.query_len - problem.first_query);
   result.out.assign(attention::index(rows * shape.head_dim), 0.0F);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/elementary.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim::attention {
 namespace {
@@ -192,6 +193,7 @@ void add_to_row_sum(RowSumRule rule, std::span<const float> p, float r, std::spa
 
 float finish_row_sum(RowSumRule rule, std::span<const float> sums) {
   if (rule != RowSumRule::quad) return sums[0];
+  if (mutant_is_on(Mutant::row_sum_part_lost)) return (sums[0] + sums[2]) + sums[1];
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 

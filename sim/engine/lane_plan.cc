@@ -7,6 +7,7 @@
 
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim::engine {
 namespace {
@@ -114,6 +115,7 @@ LanePlan plan_lanes(Product product, const Format& input, const Format& accumula
   if (!float_lanes) kind = LaneKind::wide;
   LanePlan plan = make_plan(accumulator, kind);
   plan.product = product;
+  if (mutant_is_on(Mutant::engine_is_not_fused)) plan.product = Product::rounded;
   plan.product_is_exact = product_is_exact;
   return plan;
 }

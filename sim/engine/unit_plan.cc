@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "softfloat/formats.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim::engine {
 namespace {
@@ -85,7 +86,7 @@ UnitPlan plan_unit(const MatrixUnit& unit) {
   plan.final_rounding_down = unit.final_rounding_down;
   plan.fan_in = unit.fan_in;
   plan.instruction = unit.fan_in * unit.blocks;
-  plan.fraction_bits = unit.fraction_bits;
+  plan.fraction_bits = unit.fraction_bits - (mutant_is_on(Mutant::engine_keeps_fewer_bits) ? 1 : 0);
   plan.kept_bits = unit.conversion == OutputConversion::rz_e8m13 ? softfloat::e8m13.precision
                                                                  : softfloat::binary32.precision;
   plan.smallest_exponent = unit.input.emin();

@@ -8,6 +8,7 @@
 
 #include "sim/units/block.h"
 #include "softfloat/arithmetic.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -35,6 +36,7 @@ std::size_t element(const MatrixUnit& unit, std::size_t j, std::size_t i) {
     case OperandOrder::odd_before_even:
       return (j * static_cast<std::size_t>(unit.fan_in) + i) ^ 1;
     case OperandOrder::pairs_of_four:
+      if (mutant_is_on(Mutant::pairs_of_four_in_turn)) break;
       return 4 * (i / 2) + 2 * j + i % 2;
     case OperandOrder::in_turn:
       break;
@@ -131,7 +133,8 @@ Bits unit_dot(const MatrixUnit& unit, const DotOperands& operands) {
   }
   for (std::size_t k = 0; k < pairs.size(); k += length) {
     const std::size_t count = std::min(length, pairs.size() - k);
-    result = Instruction(unit, std::span(pairs).subspan(k, count)).run(result);
+    const Bits addend = mutant_is_on(Mutant::addend_forgotten) ? operands.c : result;
+    result = Instruction(unit, std::span(pairs).subspan(k, count)).run(addend);
   }
   return result;
 }

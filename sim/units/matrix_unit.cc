@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "sim/units/rows.h"
+#include "softfloat/mutants.h"
 #include "softfloat/suggest.h"
 
 namespace kvsim {
@@ -215,6 +216,7 @@ std::string to_string(const MatrixUnit& unit) {
     if (!options.empty()) options += ",";
     options += fmt::format("{}={}", to_string(parameter), parameter_text(parameter, value));
   }
+  if (mutant_is_on(Mutant::unit_option_lost)) options.clear();
   return options.empty() ? std::string(unit.name) : fmt::format("{}({})", unit.name, options);
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/units/block.h"
 #include "softfloat/exact.h"
+#include "softfloat/mutants.h"
 #include "softfloat/round.h"
 #include "softfloat/wide.h"
 
@@ -36,6 +37,9 @@ struct FixedPoint {
 FixedPoint floor_at(const FixedPoint& x, int exponent) {
   const int shift = exponent - x.exponent;
   if (shift <= 0 || x.units == 0) return x;
+  if (mutant_is_on(Mutant::floor_toward_zero) && x.units < 0) {
+    return {shift > 126 ? 0 : -(-x.units >> shift), exponent};
+  }
   if (shift > 126) return {x.units < 0 ? -1 : 0, exponent};
   return {x.units >> shift, exponent};  // arithmetic shift: toward −∞
 }
