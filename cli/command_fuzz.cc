@@ -31,7 +31,7 @@ constexpr std::array fuzz_options{
     OptionSpec{"--head-dim", "N", "attention: elements of one head, 1 to 65536 (default 64)"},
     OptionSpec{"--gqa", "R", "attention: query heads that read one K/V head (default 1)"},
     OptionSpec{"--kv-heads", "N", "attention: K/V heads, 1 to 1024 (default 1)"},
-    OptionSpec{"--kv-len", "N", "attention: keys in the cache, 1 to 65536 (default 512)"},
+    OptionSpec{"--kv-len", "N", "attention: keys in the cache, 1 to 65536 (default 1024)"},
     OptionSpec{"--terms", "K",
                "sums instead: the logits of two tokens are dot products of K terms"},
     OptionSpec{"--format", "NAME", "storage format of every number (default fp16)"},

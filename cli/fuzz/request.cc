@@ -62,7 +62,7 @@ Result<bool> take_sizes(const ParsedOptions& options, AttentionShape& sizes) {
   if (!group) return group.error();
   const auto kv_heads = integer_option(options, "--kv-heads", 1, 1, 1024);
   if (!kv_heads) return kv_heads.error();
-  const auto kv_len = integer_option(options, "--kv-len", 512, 1, fuzz::most_case_size);
+  const auto kv_len = integer_option(options, "--kv-len", 1024, 1, fuzz::most_case_size);
   if (!kv_len) return kv_len.error();
   sizes = {.query_heads = *group * *kv_heads,
            .kv_heads = *kv_heads,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "sim/units/unit_errors.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/host.h"
 
@@ -32,7 +33,12 @@ ValueFitter::ValueFitter(const softfloat::Format& storage)
 float ValueFitter::fit(CaseTensor tensor, double x) const {
   if (std::isnan(x)) return 0;
   const double most = largest(tensor);
-  const double value = to_storage(storage_, std::clamp(x, -most, most));
+  const double clamped = std::clamp(x, -most, most);
+  // Adding a number whose ulp is that of the result rounds to it, ties to even.
+  const double power = std::max(power_of_exponent(std::abs(clamped)), smallest_);
+  const double large =
+      1.5 * power * static_cast<double>(std::int64_t{1} << (53 - storage_.precision));
+  const double value = (clamped + large) - large;
   if (std::abs(value) < smallest_) return 0;
   return static_cast<float>(value);
 }
@@ -42,7 +48,8 @@ FlipCase ValueFitter::random_case(const CaseShape& shape, Random& random) const 
   for (std::size_t t = 0; t < case_tensors; ++t) {
     const auto tensor = static_cast<CaseTensor>(t);
     const double spread = default_range(tensor).root_mean_square;
-    for (float& x : result.tensors[t]) x = fit(tensor, spread * random.gaussian());
+    random.gaussians(result.tensors[t]);
+    for (float& x : result.tensors[t]) x = fit(tensor, spread * static_cast<double>(x));
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 
+#include "fuzz/flip/column_walks.h"
 #include "sim/error_bounds.h"
 #include "sim/exp.h"
 
@@ -17,15 +18,24 @@ constexpr double u2 = 0x1p-106;  // u² of binary64
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Σ a·b of floats, whose products are exact in binary64, and Σ|a·b|. Each of the n additions is
-/// off by at most 2u² of a partial sum, which is at most Σ|a·b|.
+/// Of a sum of products of floats, which are exact in binary64: each of the additions is off by at
+/// most 2u² of a partial sum, which is at most Σ|a·b|.
+double sum_error_of(std::size_t terms, double absolute) {
+  return 2.001 * u2 * static_cast<double>(terms) * absolute;
+}
+
+/// Σ a·b of floats, and Σ|a·b|.
 struct Dot {
   DoubleDouble sum;
   double absolute = 0;
+};
 
-  [[nodiscard]] double error(std::int64_t terms) const {
-    return 2.001 * u2 * static_cast<double>(terms) * absolute;
-  }
+/// Double-doubles by column.
+struct LongColumns {
+  explicit LongColumns(std::size_t count) : high(count), low(count) {}
+
+  std::vector<double> high;
+  std::vector<double> low;
 };
 
 Dot dot(std::span<const float> a, std::span<const float> b) {
@@ -34,26 +44,6 @@ Dot dot(std::span<const float> a, std::span<const float> b) {
     const double product = static_cast<double>(a[i]) * static_cast<double>(b[i]);
     result.sum = result.sum + product;
     result.absolute += std::abs(product);
-  }
-  return result;
-}
-
-/// Both rows of the tokens for one query head.
-struct TokenRows {
-  std::span<const float> first;
-  std::span<const float> second;
-};
-
-/// Σ_d (first_d − second_d) v_d, and Σ of the magnitudes of w_d v_d.
-Dot along(const TokenRows& rows, std::span<const float> v) {
-  Dot result;
-  for (std::size_t d = 0; d < v.size(); ++d) {
-    const double value = v[d];
-    const double first = static_cast<double>(rows.first[d]) * value;
-    const double second = static_cast<double>(rows.second[d]) * value;
-    result.sum = result.sum + first;
-    result.sum = result.sum + -second;
-    result.absolute += std::abs(first - second);
   }
   return result;
 }
@@ -92,6 +82,80 @@ ExactDifference finish_head(const std::vector<DoubleDouble>& scores,
                               0x1p-1000 * n * (1 + std::abs(difference.high)))};
 }
 
+/// K and V of one head with keys as columns.
+struct KeyColumns {
+  ColumnMatrix k;
+  ColumnMatrix v;
+  double largest_key = 0;
+  double largest_value = 0;
+};
+
+/// What belongs to one query head.
+struct QueryRows {
+  std::span<const float> query;
+  std::span<const float> first;  ///< the tokens' rows
+  std::span<const float> second;
+};
+
+/// One head's share of the difference.
+ExactDifference exact_head(const QueryRows& rows, const KeyColumns& columns, ExactHead& head) {
+  const std::size_t keys = columns.k.columns();
+  const std::size_t d = rows.query.size();
+  const DoubleDouble scale =
+      DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(rows.query.size())));
+  std::vector<double> query(rows.query.begin(), rows.query.end());
+  std::vector<double> first(rows.first.begin(), rows.first.end());
+  std::vector<double> second(rows.second.begin(), rows.second.end());
+  std::vector<double> query_absolute(d);
+  std::vector<double> token_absolute(d);
+  double token_sum = 0;  // of both rows
+  for (std::size_t i = 0; i < d; ++i) {
+    query_absolute[i] = std::abs(query[i]);
+    token_sum += std::abs(first[i]) + std::abs(second[i]);
+    token_absolute[i] = outward(std::abs(first[i] - second[i]));
+    head.token_absolute += token_absolute[i];
+    second[i] = -second[i];
+  }
+  head.token_absolute = outward(head.token_absolute);
+  head.largest_query = largest_magnitude(rows.query);
+  head.largest_key = columns.largest_key;
+  head.largest_value = columns.largest_value;
+
+  LongColumns scores(columns.k.stride());
+  add_long_products(query, columns.k, scores.high, scores.low);
+  LongColumns values(columns.v.stride());
+  add_long_products(first, columns.v, values.high, values.low);
+  add_long_products(second, columns.v, values.high, values.low);
+  head.score_absolute.assign(columns.k.stride(), 0);
+  add_magnitudes(query_absolute, columns.k, head.score_absolute);
+  head.along_absolute.assign(columns.v.stride(), 0);
+  add_magnitudes(token_absolute, columns.v, head.along_absolute);
+  for (auto* each :
+       {&head.score, &head.score_absolute, &head.weight, &head.along, &head.along_absolute}) {
+    each->resize(keys);
+  }
+
+  std::vector<DoubleDouble> exact_scores(keys);
+  std::vector<DoubleDouble> exact_values(keys);
+  double argument_error = 0;
+  for (std::size_t j = 0; j < keys; ++j) {
+    exact_scores[j] = DoubleDouble(scores.high[j], scores.low[j]) * scale;
+    head.score[j] = exact_scores[j].high;
+    // The additions, then: the scale is within 20u², the product adds 5u², the difference to the
+    // largest 3u².
+    const double sum_error = sum_error_of(d, head.score_absolute[j]);
+    head.score_absolute[j] = outward(head.score_absolute[j] * scale.high);
+    argument_error = std::max(argument_error,
+                              outward(sum_error * scale.high + 32 * u2 * std::abs(head.score[j])));
+    exact_values[j] = DoubleDouble(values.high[j], values.low[j]);
+    head.along[j] = exact_values[j].high;
+    head.along_absolute[j] = outward(head.along_absolute[j]);
+  }
+  // Each of the 2d additions of `along` is off by 2u² of at most both rows' sum.
+  const double value_error = 5 * u2 * static_cast<double>(d) * token_sum * head.largest_value;
+  return finish_head(exact_scores, exact_values, argument_error, value_error, head);
+}
+
 }  // namespace
 
 ExactDifference exact_sum_difference(const FlipCase& flip_case) {
@@ -99,10 +163,9 @@ ExactDifference exact_sum_difference(const FlipCase& flip_case) {
   const std::span<const float> tokens(flip_case[CaseTensor::tokens]);
   const Dot first = dot(state, tokens.first(state.size()));
   const Dot second = dot(state, tokens.last(state.size()));
-  const auto terms = static_cast<std::int64_t>(state.size());
   const DoubleDouble difference = first.sum - second.sum;
-  return {difference,
-          outward(first.error(terms) + second.error(terms) + 4 * u2 * std::abs(difference.high))};
+  return {difference, outward(sum_error_of(state.size(), first.absolute + second.absolute) +
+                              4 * u2 * std::abs(difference.high))};
 }
 
 ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
@@ -110,58 +173,28 @@ ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
   const std::size_t d = at(shape.head_dim);
   const std::size_t keys = at(shape.kv_len);
   const std::span<const float> q(flip_case[CaseTensor::q]);
-  const std::span<const float> k(flip_case[CaseTensor::k]);
-  const std::span<const float> v(flip_case[CaseTensor::v]);
   const std::span<const float> tokens(flip_case[CaseTensor::tokens]);
-  const DoubleDouble scale =
-      DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(shape.head_dim)));
   ExactAttentionCase result;
   result.heads.resize(at(shape.query_heads));
-  std::vector<DoubleDouble> scores(keys);
-  std::vector<DoubleDouble> values(keys);
-  for (std::size_t h = 0; h < result.heads.size(); ++h) {
-    ExactHead& head = result.heads[h];
-    for (auto* each :
-         {&head.score, &head.score_absolute, &head.weight, &head.along, &head.along_absolute}) {
-      each->resize(keys);
+  for (std::size_t kv_head = 0; kv_head < at(shape.kv_heads); ++kv_head) {
+    const auto of_head = [&](CaseTensor tensor) {
+      return std::span<const float>(flip_case[tensor]).subspan(kv_head * keys * d, keys * d);
+    };
+    const std::span<const float> k = of_head(CaseTensor::k);
+    const std::span<const float> v = of_head(CaseTensor::v);
+    const KeyColumns columns{ColumnMatrix(k, d, keys, true), ColumnMatrix(v, d, keys, true),
+                             largest_magnitude(k), largest_magnitude(v)};
+    for (std::size_t g = 0; g < at(shape.group()); ++g) {
+      const std::size_t h = kv_head * at(shape.group()) + g;
+      const std::span<const float> query = q.subspan(h * d, d);
+      const std::span<const float> first = tokens.subspan(h * d, d);
+      const std::span<const float> second = tokens.subspan(tokens.size() / 2 + h * d, d);
+      const ExactDifference share = exact_head({query, first, second}, columns, result.heads[h]);
+      result.difference.value = result.difference.value + share.value;
+      result.difference.error +=
+          share.error +
+          4 * u2 * (std::abs(result.difference.value.high) + std::abs(share.value.high));
     }
-    const std::size_t first_key = h / at(shape.group()) * keys;
-    const TokenRows rows{tokens.subspan(h * d, d), tokens.subspan(tokens.size() / 2 + h * d, d)};
-    const std::span<const float> query = q.subspan(h * d, d);
-    head.largest_query = largest_magnitude(query);
-    double token_sum = 0;  // of both rows
-    for (std::size_t i = 0; i < d; ++i) {
-      const double first = rows.first[i];
-      const double second = rows.second[i];
-      token_sum += std::abs(first) + std::abs(second);
-      head.token_absolute += std::abs(first - second);
-    }
-    head.token_absolute = outward(head.token_absolute);
-    double argument_error = 0;
-    for (std::size_t j = 0; j < keys; ++j) {
-      const std::span<const float> key = k.subspan((first_key + j) * d, d);
-      const Dot score = dot(query, key);
-      scores[j] = score.sum * scale;
-      head.score[j] = scores[j].high;
-      head.score_absolute[j] = outward(score.absolute * scale.high);
-      // The scale is within 20u², the product adds 5u², the difference to the largest 3u².
-      argument_error = std::max(argument_error, outward(score.error(shape.head_dim) * scale.high +
-                                                        32 * u2 * std::abs(scores[j].high)));
-      const std::span<const float> value = v.subspan((first_key + j) * d, d);
-      const Dot value_along = along(rows, value);
-      values[j] = value_along.sum;
-      head.along[j] = values[j].high;
-      head.along_absolute[j] = outward(value_along.absolute);
-      head.largest_key = std::max(head.largest_key, largest_magnitude(key));
-      head.largest_value = std::max(head.largest_value, largest_magnitude(value));
-    }
-    // Each of the 2d additions of `along` is off by 2u² of at most both rows' sum.
-    const double value_error = 5 * u2 * static_cast<double>(d) * token_sum * head.largest_value;
-    const ExactDifference share = finish_head(scores, values, argument_error, value_error, head);
-    result.difference.value = result.difference.value + share.value;
-    result.difference.error +=
-        share.error +
-        4 * u2 * (std::abs(result.difference.value.high) + std::abs(share.value.high));
   }
   result.difference.error = outward(result.difference.error);
   return result;

@@ -9,6 +9,7 @@
 
 #include "sim/error_bounds.h"
 #include "sim/units/matrix_unit.h"
+#include "sim/units/unit_errors.h"
 
 namespace kvsim {
 namespace {
@@ -22,76 +23,26 @@ struct Partial {
   [[nodiscard]] double magnitude() const { return std::abs(sum) + bound; }
 };
 
-/// How a matrix unit's block errs. Of a truncating one, with M a power of two at or below the
-/// largest of the terms' alignments and |c|:
-/// - T-FDPA cuts every product and c to multiples of 2^−F M: each loses less than 2^−F M.
-/// - TR-FDPA cuts the products at F bits below their own largest exponent, so that each loses less
-///   than 2^−F M; rounds their sum down to a multiple of 2^−(F2 + 1) M and c to one of 2^−F M,
-///   which loses less than one multiple each; and rounds the total s down at F2 bits of its own
-///   exponent: less than 2^−F2 |s|, or 2^−F2 times the smallest normal number.
-/// - GTR-FDPA is TR-FDPA with two sums, of even and odd k. Before they are added each is rounded
-///   down to a multiple of 2^−F M. c may be dropped, where it is below 2^−(F + 1) M.
-/// Then all of them convert to the output's format.
-struct UnitErrors {
-  bool is_truncating = false;      ///< terms are cut at F bits below the largest
-  bool rounds_every_term = false;  ///< fma
-  double cut = 0;                  ///< 2^−F
-  int cuts_beside_products = 1;    ///< how often `cut` is lost but for once a product
-  double sum_cut = 0;              ///< 2^−(F2 + 1) of the sum of the products
-  double final_cut = 0;            ///< 2^−F2 of the total
-  double floor = 0;                ///< magnitude that a zero term has in the alignment
-  double conversion = 0;           ///< relative error of the output's conversion
-  double quantum = 0;              ///< its absolute error where the output is subnormal
-};
-
-std::optional<UnitErrors> errors_of(const MatrixUnit& unit) {
-  UnitErrors errors;
-  switch (unit.operation) {
-    case UnitOperation::fma:
-      errors.rounds_every_term = true;
-      break;
-    case UnitOperation::e_fdpa:
-      break;
-    case UnitOperation::t_fdpa:
-      errors.is_truncating = true;
-      errors.cut = std::ldexp(1.0, -unit.fraction_bits);
-      errors.floor = std::ldexp(1.0, unit.zero_exponent);
-      break;
-    case UnitOperation::tr_fdpa:
-    case UnitOperation::gtr_fdpa:
-      errors.is_truncating = true;
-      errors.cut = std::ldexp(1.0, -unit.fraction_bits);
-      errors.cuts_beside_products = unit.operation == UnitOperation::gtr_fdpa ? 3 : 1;
-      errors.sum_cut = std::ldexp(1.0, -unit.final_bits - 1);
-      errors.final_cut = unit.final_rounding_down ? std::ldexp(1.0, -unit.final_bits) : 0;
-      errors.floor = RoundingUnits(unit.output).smallest_normal;
-      break;
-    default:
-      return std::nullopt;
-  }
-  const RoundingUnits units(unit.output);
-  errors.conversion = unit.conversion == OutputConversion::rz_e8m13  ? 0x1p-13
-                      : unit.conversion == OutputConversion::rz_fp32 ? 2 * units.unit_roundoff
-                                                                     : units.unit_roundoff;
-  errors.quantum = 2 * units.half_quantum;
-  return errors;
-}
-
-/// One term, and a power of two above that of its exponent where a unit aligns it. The exponent of
-/// a subnormal factor is that of the smallest normal number.
+/// One term, the power of two of its exponent where a unit aligns it, and one that it is a multiple
+/// of. The exponent of a subnormal factor is that of the smallest normal number.
 struct Factors {
   double product = 0;
   double alignment = 0;
+  double quantum = 0;
 };
 
 std::vector<Factors> multiplied(const softfloat::Format& input, std::span<const double> a,
                                 std::span<const double> b) {
-  const double smallest = RoundingUnits(input).smallest_normal;
+  const RoundingUnits units(input);
+  const double smallest = units.smallest_normal;
+  const double ulp = 2 * units.unit_roundoff;
   std::vector<Factors> factors(a.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     factors[i].product = a[i] * b[i];
     if (factors[i].product == 0) continue;
-    factors[i].alignment = std::max(std::abs(a[i]), smallest) * std::max(std::abs(b[i]), smallest);
+    factors[i].alignment =
+        std::max(power_of_exponent(a[i]), smallest) * std::max(power_of_exponent(b[i]), smallest);
+    factors[i].quantum = ulp * ulp * factors[i].alignment;
   }
   return factors;
 }
@@ -169,8 +120,27 @@ class BoundWalk {
     return terms;
   }
 
+  /// Less than one cut each, and less than the term itself; nothing of a multiple of the cut.
+  [[nodiscard]] double cut_of_terms(const SumNode& node, double cut) const {
+    double lost = 0;
+    for (std::int64_t i = node.first; i < node.first + node.count; ++i) {
+      const std::int64_t index = tree_.terms[static_cast<std::size_t>(i)];
+      if (index == SumTree::zero_term) continue;
+      const Factors& each = factors_[static_cast<std::size_t>(index)];
+      if (each.quantum < cut) lost += std::min(std::abs(each.product), cut);
+    }
+    return lost;
+  }
+
+  [[nodiscard]] double cut_of_addend(const Partial& addend, double cut) const {
+    const double surely = std::abs(addend.sum) - addend.bound;
+    if (surely >= cut * unit_.addend_ulps) return 0;
+    return unit_.addend_rounds_down ? cut : std::min(addend.magnitude(), cut);
+  }
+
   [[nodiscard]] Partial converted(Partial partial) const {
-    partial.bound += unit_.conversion * partial.magnitude() + unit_.quantum;
+    partial.bound +=
+        std::max(unit_.conversion * power_of_exponent(partial.magnitude()), unit_.quantum);
     return partial;
   }
 
@@ -184,9 +154,12 @@ class BoundWalk {
       return result;
     }
     if (unit_.is_truncating) {
-      const double largest = std::max({terms.largest, addend.magnitude(), unit_.floor});
-      const auto cuts = static_cast<double>(node.count + unit_.cuts_beside_products);
-      result.bound += (cuts * unit_.cut + unit_.sum_cut) * largest;
+      const double largest =
+          std::max({terms.largest, power_of_exponent(addend.magnitude()), unit_.floor});
+      const double cut = unit_.cut * largest;
+      result.bound += cut * (unit_.cuts_beside_products - 1) + unit_.sum_cut * largest;
+      result.bound += cut_of_addend(addend, cut);
+      result.bound += cut_of_terms(node, cut);
       result.bound += unit_.final_cut * std::max(result.magnitude(), unit_.floor);
     }
     return converted(result);
@@ -207,7 +180,7 @@ std::optional<double> running_bound(const SumTree& tree, const softfloat::Format
   if (!tree.unit.empty()) {
     const Result<MatrixUnit> row = parse_matrix_unit(tree.unit);
     if (!row) return std::nullopt;
-    const std::optional<UnitErrors> errors = errors_of(*row);
+    const std::optional<UnitErrors> errors = unit_errors(*row);
     if (!errors) return std::nullopt;
     unit = *errors;
   }
