@@ -233,6 +233,7 @@ Result<bool> DispatchChoice::set_linear(std::string_view line, const SizeRange& 
           owned->rules, [&](const LinearRule& each) { return each.storage == rule.storage; });
       if (known || !check_formats(*order, rule.storage, rule.accumulator)) continue;
       rule.rows = rule.outputs = rule.terms = rule.multiply_adds = {};
+      rule.batch_multiply_adds = {};
       rule.order = owned->order;
       rule.edge_order = {};
       rule.edge_outputs = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -52,11 +53,15 @@ std::int64_t splits_by_waves(const LinearKernel& kernel, std::int64_t tiles,
 
 const LinearRule* find_rule(const LinearKernel& kernel, const LinearShape& shape) {
   const std::int64_t multiply_adds = shape.rows * shape.outputs * shape.terms;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t of_batch =
+      multiply_adds > most / shape.batch ? most : multiply_adds * shape.batch;
   const auto* rule = std::ranges::find_if(kernel.rules, [&](const LinearRule& row) {
                        return row.storage == shape.storage && row.rows.contains(shape.rows) &&
                               row.outputs.contains(shape.outputs) &&
                               row.terms.contains(shape.terms) &&
-                              row.multiply_adds.contains(multiply_adds);
+                              row.multiply_adds.contains(multiply_adds) &&
+                              row.batch_multiply_adds.contains(of_batch);
                      }).base();
   return rule == kernel.rules.data() + kernel.rules.size() ? nullptr : rule;
 }
@@ -291,7 +296,7 @@ Result<bool> apply_linear(const LinearKernel& kernel, const LinearProblem& probl
   Result<LinearPlan> plan =
       plan_linear(kernel, {or_else(problem.launch_rows, problem.rows),
                            or_else(problem.launch_outputs, problem.outputs), problem.terms,
-                           problem.storage, problem.multiprocessors});
+                           problem.storage, problem.multiprocessors, problem.batch});
   if (!plan) return plan.error();
   if (problem.output) plan->output = *problem.output;
   if (plan->rule->exchanged) {

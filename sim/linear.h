@@ -36,6 +36,8 @@ struct LinearRule {
   SizeRange outputs;          ///< N
   SizeRange terms;            ///< K
   SizeRange multiply_adds;    ///< M · N · K
+  /// M · N · K of all products of a batch together, where that decides.
+  SizeRange batch_multiply_adds = {};
   /// The order of one output's sum within a split, in the grammar of parse_order(); "K/2" stands
   /// for ⌊K ÷ 2⌋.
   std::string_view order;
@@ -113,6 +115,7 @@ struct LinearShape {
   std::int64_t terms = 1;    ///< K
   softfloat::Format storage;
   std::int64_t multiprocessors = 1;
+  std::int64_t batch = 1;  ///< products of this shape in one call
 };
 
 /// Neighbouring outputs, or rows where LinearRule::exchanged, that are summed in the same order.
@@ -172,6 +175,7 @@ struct LinearProblem {
   std::optional<softfloat::Format> output = {};
   /// Format of rounded products and partial sums instead of the kernel's.
   std::optional<softfloat::Format> accumulator = {};
+  std::int64_t batch = 1;  ///< products like this one in the call, itself included
 };
 
 /// Computes the layer as the kernel does; out[i × out_stride + j] are numbers of the plan's output

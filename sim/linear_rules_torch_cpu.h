@@ -199,6 +199,39 @@ inline constexpr auto torch_rules = std::to_array<LinearRule>({
     unknown_half("blocks(192)"),
 });
 
+// Products of eager attention as installed: MKL's for binary32; for bfloat16 oneDNN's, but below
+// 4,097 multiply-adds of all heads those of the pinned setting.
+constexpr LinearRule small_batch(LinearRule row) {
+  row.batch_multiply_adds = {1, 4096};
+  return row;
+}
+inline constexpr auto torch_score_rules = std::to_array<LinearRule>({
+    small_batch(plain_loop(bfloat16)),
+    small_batch(rule(bfloat16, "torch-dot(8)", Evidence::measured)),
+    bf16_blocks({1, 1}, {}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
+    bf16_blocks({}, {1, 1024}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
+    bf16_blocks({}, {}, "blocks(1024)/mma(x86.vdpbf16ps.bf16.f32)"),
+    plain_loop(binary32),
+    one_row(),
+    few_rows({2, 3}, {}),
+    few_rows({}, {1, 11}),
+    half_blocks(),
+    rule(binary32, "blocks(192)", Evidence::measured),
+});
+inline constexpr auto torch_value_rules = std::to_array<LinearRule>({
+    small_batch(plain_loop(bfloat16)),
+    small_batch(
+        rule(bfloat16, "lanes(4,1,join=sequential,tail=first-lane,init=zero)", Evidence::measured)),
+    bf16_blocks({1, 1}, {}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
+    bf16_blocks({}, {1, 1024}, "blocks(512)/mma(x86.vdpbf16ps.bf16.f32)"),
+    bf16_blocks({}, {}, "blocks(1024)/mma(x86.vdpbf16ps.bf16.f32)"),
+    plain_loop(binary32),
+    one_by_one({1, 3}, {}),
+    one_by_one({}, {1, 11}),
+    half_blocks(),
+    rule(binary32, "blocks(192)", Evidence::measured),
+});
+
 inline constexpr std::string_view torch =
     "PyTorch 2.11.0 from PyPI (MKL 2024.0, oneDNN 3.10.2), one thread, AMD Zen 4: revealed by "
     "probes and replayed bit for bit, 2026; at::linear on 1,512 shapes, 2026-11 (docs/linear.md)";

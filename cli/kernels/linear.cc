@@ -23,9 +23,10 @@ std::string range_text(std::string_view name, const SizeRange& range) {
 }
 
 std::string rule_name(const LinearRule& rule) {
-  return fmt::format("{}{}{}{}{}", softfloat::format_name(rule.storage), range_text("M", rule.rows),
-                     range_text("N", rule.outputs), range_text("K", rule.terms),
-                     range_text("M·N·K", rule.multiply_adds));
+  return fmt::format("{}{}{}{}{}{}", softfloat::format_name(rule.storage),
+                     range_text("M", rule.rows), range_text("N", rule.outputs),
+                     range_text("K", rule.terms), range_text("M·N·K", rule.multiply_adds),
+                     range_text("M·N·K of a batch", rule.batch_multiply_adds));
 }
 
 std::string rule_text(const LinearRule& rule) {

@@ -122,7 +122,8 @@ class Eager {
                          .x_stride = factors.a_stride,
                          .w = factors.b,
                          .w_stride = factors.b_stride,
-                         .w_by_outputs = factors.b_transposed},
+                         .w_by_outputs = factors.b_transposed,
+                         .batch = run_.problem.launch.batch * run_.shape().query_heads},
                         out.data(), factors.columns, run_.engine_of_one());
   }
 

@@ -19,6 +19,11 @@ constexpr auto avx2_sums = std::to_array<StorageSums>({
     {.storage = softfloat::bfloat16, .scores = {}, .values = {}},
 });
 
+constexpr EagerRule avx512_eager{.row_sum = {},
+                                 .exp = SoftmaxExp::correctly_rounded,
+                                 .scores_kernel = "torch-cpu-scores",
+                                 .values_kernel = "torch-cpu-values",
+                                 .softmax_kernel = "torch-cpu-softmax"};
 constexpr EagerRule avx2_eager{.row_sum = {},
                                .exp = SoftmaxExp::correctly_rounded,
                                .scores_kernel = "torch-cpu-avx2-scores",
@@ -39,6 +44,16 @@ constexpr auto rows = std::to_array<AttentionKernel>({
      .evidence = softfloat::Evidence::inferred,
      .note = "16-bit products as in binary32, aligned buffers, libm's expf correctly rounded: "
              "assumed"},
+    {.name = "torch-cpu-eager",
+     .family = AttentionFamily::eager,
+     .device = cpu,
+     .storages = avx2_sums,
+     .eager = &avx512_eager,
+     .source = "huggingface/transformers eager_attention_forward; replayed on torch 2.11, AVX-512, "
+               "AVX512-BF16, one thread",
+     .date = snapshot,
+     .evidence = softfloat::Evidence::measured,
+     .note = {}},
     {.name = "torch-cpu-avx2",
      .family = AttentionFamily::torch_cpu,
      .device = cpu,
