@@ -53,7 +53,7 @@ constexpr auto rows = std::to_array<AttentionKernel>({
                "AVX512-BF16, one thread",
      .date = snapshot,
      .evidence = softfloat::Evidence::measured,
-     .note = {}},
+     .note = "binary32 with head_dim a multiple of 4: otherwise the addresses of rows count"},
     {.name = "torch-cpu-avx2",
      .family = AttentionFamily::torch_cpu,
      .device = cpu,

@@ -12,13 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/crosscheck/check_data.h"
 #include "gpu/crosscheck/crosscheck.h"
 #include "gpu/crosscheck/simulated.h"
-#include "model/config.h"
-#include "run/model_shape.h"
 #include "sim/linear.h"
 #include "softfloat/formats.h"
+#include "tests/gpu/crosscheck/torch_checks.h"
 #include "tests/gpu/crosscheck/torch_keys.h"
 
 /// Every operator of a decoder, of libtorch under the pinned setting, against the dispatch
@@ -26,65 +24,9 @@
 namespace kvsim::gpu {
 namespace {
 
-/// The checks of kv-tiny in a format; more keys than a block of attention has are one more check.
-std::vector<Check> checks_of(const softfloat::Format& format) {
-  const auto config = load_config(KVSIM_SOURCE_DIR "/data/kv-tiny/config.json");
-  EXPECT_TRUE(config) << config.error().message;
-  const auto shape = decoder_shape(*config);
-  EXPECT_TRUE(shape) << shape.error().message;
-  std::vector<Check> checks = model_checks(*shape, format, {});
-  for (const char* const operation : {"sdpa", "eager"}) {
-    Check longer = checks.back();
-    longer.operation = operation;
-    longer.label = "long decode";
-    longer.queries = 1;
-    longer.keys = 600;
-    checks.push_back(longer);
-  }
-  Check odd = checks.front();
-  odd.label = "odd sizes";
-  odd.outputs = 39;
-  odd.terms = 391;
-  for (const std::int64_t rows : {1, 2, 7, 64}) {
-    odd.rows = rows;
-    checks.push_back(odd);
-  }
-  return checks;
-}
-
-std::string place_of(const Check& check, CheckData data) {
-  return fmt::format("{} {} {}, {}, {}", softfloat::format_name(check.format), check.operation,
-                     check.label, size_text(check), to_string(data));
-}
-
-struct Count {
-  std::int64_t compared = 0;
-  std::int64_t different = 0;
-};
-
-/// All checks of an operator, with all data.
-Count count_of(Backend& backend, Simulation& simulation, const std::vector<Check>& checks,
-               std::string_view operation, std::vector<std::string>* places = nullptr) {
-  Count count;
-  for (const Check& check : checks) {
-    if (check.operation != operation) continue;
-    for (const CheckData data : {CheckData::gaussian, CheckData::cancel}) {
-      if (!has_data(check, data)) continue;
-      const auto inputs = check_data(check, data, 1);
-      EXPECT_TRUE(inputs);
-      const auto outcome = compare_check(backend, simulation, check, *inputs, {.shrinks = false});
-      EXPECT_TRUE(outcome) << outcome.error().message;
-      if (!outcome) continue;
-      count.compared += outcome->compared;
-      count.different += outcome->different;
-      if (places != nullptr && outcome->different > 0) {
-        places->push_back(fmt::format("{}: {} of {}, {}", place_of(check, data), outcome->different,
-                                      outcome->compared, outcome->suspect));
-      }
-    }
-  }
-  return count;
-}
+using test::checks_of;
+using test::Count;
+using test::count_of;
 
 TEST(TorchOperators, AreEqualToTheBit) {
   const auto backend = test::torch_backend();
@@ -96,11 +38,8 @@ TEST(TorchOperators, AreEqualToTheBit) {
     const std::vector<Check> checks = checks_of(format);
     for (const std::string_view operation : check_operations()) {
       if (operation == "gelu-tanh") continue;  // kv-tiny has none
-      std::vector<std::string> places;
-      const Count count = count_of(*backend, *simulation, checks, operation, &places);
-      fmt::print("{} {}: {} of {} differ\n", softfloat::format_name(format), operation,
-                 count.different, count.compared);
-      for (const std::string& place : places) fmt::print("  {}\n", place);
+      const Count count = count_of(*backend, *simulation, checks, operation);
+      test::print(format, operation, count);
       EXPECT_GT(count.compared, 0) << operation;
       // On a CPU that was not seen before the table is printed, and that is all.
       if (test::is_known_key()) {
@@ -125,11 +64,8 @@ TEST(TorchOperators, AreExplainedByOrdersRevealedHere) {
       });
     }
     for (const std::string_view operation : {"linear", "sum", "mean", "rms-norm"}) {
-      std::vector<std::string> places;
-      const Count count = count_of(*backend, *revealed, checks, operation, &places);
-      fmt::print("{} {}, revealed: {} of {} differ\n", softfloat::format_name(format), operation,
-                 count.different, count.compared);
-      for (const std::string& place : places) fmt::print("  {}\n", place);
+      const Count count = count_of(*backend, *revealed, checks, operation);
+      test::print(format, std::string(operation) + ", revealed", count);
       EXPECT_GT(count.compared, 0) << operation;
       EXPECT_EQ(count.different, 0) << operation;
     }

@@ -4,7 +4,9 @@
 // Every row of attention_kernels() against its plain version: the same bits on random layers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -72,6 +74,45 @@ TEST(PlainEquality, HoldsWhereTilesOfRowsDivideTheirBlocks) {
         EXPECT_EQ(test::compare(kernel, p), "") << kernel.name << ": " << test::describe(p);
       }
     }
+  }
+}
+
+/// Equal probabilities of values that cancel each other: the outputs are nothing but rounding.
+void cancel_values(plain::Problem& p) {
+  std::ranges::fill(p.q, 0.0F);
+  const auto keys = static_cast<std::size_t>(p.kv_len);
+  const auto d = static_cast<std::size_t>(p.head_dim);
+  for (std::size_t i = 0; i < p.v.size(); ++i) {
+    const std::size_t j = i / d % keys;
+    const std::size_t other = i + (keys - 1 - j) * d - j * d;
+    if (j < keys / 2) {
+      p.v[i] = std::ldexp(p.v[i], static_cast<int>(j % 23) - 11);
+    } else {
+      p.v[i] = j == other / d % keys ? 0.0F : -p.v[other];
+    }
+  }
+}
+
+// PyTorch's products of a batch change their order above 4,096 multiply-adds.
+TEST(PlainEquality, HoldsAroundTheLimitOfSmallBatches) {
+  const auto kernel = std::ranges::find(plain::kernels(), "torch-cpu-eager", &plain::Kernel::name);
+  ASSERT_NE(kernel, plain::kernels().end());
+  const std::array<softfloat::Format, 1> storage{softfloat::bfloat16};
+  plain::Limits limits = kernel->limits;
+  limits.storages = storage;
+  limits.soft_cap = false;
+  for (std::int64_t index = 0; index < 60; ++index) {
+    plain::Problem p = random_problem(limits, 1001, static_cast<std::uint64_t>(index));
+    p.batch = 2;
+    p.heads = p.kv_heads = 2;
+    p.query_len = 1;
+    p.head_dim = 16;
+    p.kv_len = 34 + index;
+    p.window = p.longest_kv_len = 0;
+    p.kv_lens.clear();
+    redraw_numbers(p, 1001, static_cast<std::uint64_t>(index));
+    cancel_values(p);
+    EXPECT_EQ(test::compare(*kernel, p), "") << test::describe(p);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tests/sim/attention/plain/online_tiles.h"
 #include "tests/sim/attention/plain/paged.h"
 #include "tests/sim/attention/plain/torch_cpu.h"
+#include "tests/sim/attention/plain/torch_cpu_eager.h"
 
 namespace kvsim::plain {
 namespace {
@@ -23,6 +24,8 @@ constexpr std::array<softfloat::Format, 1> half{binary16};
 constexpr std::array<softfloat::Format, 2> single_or_bfloat16{binary32, bfloat16};
 constexpr std::array<softfloat::Format, 3> all_formats{binary32, bfloat16, binary16};
 constexpr std::array<std::int64_t, 9> head_dims{32, 16, 32, 64, 64, 80, 96, 128, 256};
+// Small ones, too: products of few multiply-adds have orders of their own.
+constexpr std::array<std::int64_t, 9> eager_head_dims{4, 7, 16, 20, 32, 64, 80, 128, 256};
 constexpr std::array<std::int64_t, 10> flash_head_dims{32, 32, 64, 64, 80, 96, 128, 160, 192, 256};
 constexpr std::array<std::int64_t, 6> paged_head_dims{32, 64, 80, 96, 128, 256};
 
@@ -90,6 +93,12 @@ std::vector<Kernel> make_kernels() {
         .most_queries = 900,
         .products = 250'000},
        torch_cpu},
+      {"torch-cpu-eager",
+       {.storages = single_or_bfloat16,
+        .head_dims = eager_head_dims,
+        .longest = 1300,
+        .products = 30'000},
+       torch_cpu_eager},
       {"torch-cpu-avx2",
        {.storages = single_or_bfloat16,
         .head_dims = head_dims,

@@ -26,6 +26,27 @@ float blocked_dot(std::span<const float> a, std::span<const float> b, const floa
   }
   return sum;
 }
+
+float serial_dot(std::span<const float> a, std::span<const float> b, float start) {
+  float sum = start;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const float product = a[k] * b[k];
+    sum = sum + product;
+  }
+  return sum;
+}
+
+test::OneOutput one_output(std::span<const float> a, std::span<const float> b, const Place& at) {
+  test::OneOutput o;
+  o.x.assign(a.begin(), a.end());
+  o.w.assign(b.begin(), b.end());
+  o.rows = at.rows;
+  o.row = at.row;
+  o.outputs = at.columns;
+  o.column = at.column;
+  return o;
+}
+
 namespace {
 
 float four_lane_dot(std::span<const float> a, std::span<const float> b) {
@@ -35,15 +56,6 @@ float four_lane_dot(std::span<const float> a, std::span<const float> b) {
     lanes[k % 4] = lanes[k % 4] + product;
   }
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-}
-
-float serial_dot(std::span<const float> a, std::span<const float> b, float start) {
-  float sum = start;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    const float product = a[k] * b[k];
-    sum = sum + product;
-  }
-  return sum;
 }
 
 /// One accumulator of `width` lanes over whole vectors, halved, then the tail.
@@ -70,25 +82,6 @@ float dot_in_fours(std::span<const float> a, std::span<const float> b, float sta
   }
   for (std::size_t last = products.size(); last > k; --last) sum = sum + products[last - 1];
   return sum;
-}
-
-/// Where an output stands: in a product of so many rows and columns.
-struct Place {
-  std::int64_t rows = 1;
-  std::int64_t row = 0;
-  std::int64_t columns = 1;
-  std::int64_t column = 0;
-};
-
-test::OneOutput one_output(std::span<const float> a, std::span<const float> b, const Place& at) {
-  test::OneOutput o;
-  o.x.assign(a.begin(), a.end());
-  o.w.assign(b.begin(), b.end());
-  o.rows = at.rows;
-  o.row = at.row;
-  o.outputs = at.columns;
-  o.column = at.column;
-  return o;
 }
 
 /// MKL's product of 16-bit matrices held to AVX2, in binary32.
@@ -206,89 +199,10 @@ Result flash(const Problem& p, bool avx2) {
   return result;
 }
 
-/// A plain loop for less than 400 multiply-adds.
-bool is_small(std::int64_t rows, std::int64_t columns, std::int64_t terms) {
-  return rows * columns * terms < 400;
-}
-
-float eager_score(const Problem& p, std::span<const float> q, std::span<const float> k,
-                  const Place& at) {
-  if (is_small(at.rows, at.columns, p.head_dim)) return serial_dot(q, k, 0);
-  const test::OneOutput o = one_output(q, k, at);
-  if (p.storage != softfloat::binary32) return test::aten_dot(o);
-  // With a single key its probability is 1 whatever its score is.
-  return at.columns == 1 ? test::fma_sum(o, 0, o.terms()) : test::torch_avx2_float32(o);
-}
-
-float eager_value(const Problem& p, std::span<const float> e, std::span<const float> v) {
-  if (is_small(p.query_len, p.head_dim, p.kv_len)) return serial_dot(e, v, 0);
-  if (p.storage != softfloat::binary32) {
-    std::array<float, 4> lanes{};
-    const std::size_t whole = e.size() / 4 * 4;
-    for (std::size_t k = 0; k < e.size(); ++k) {
-      float& lane = lanes[k < whole ? k % 4 : 0];
-      lane = std::fma(e[k], v[k], lane);
-    }
-    return ((lanes[0] + lanes[1]) + lanes[2]) + lanes[3];
-  }
-  if (p.query_len < 4 || p.head_dim < 12) return serial_dot(e, v, 0);
-  return blocked_dot(e, v, nullptr);
-}
-
-/// softmax of float32 in vectors of 8, rounded to storage.
-std::vector<float> eager_softmax(const Problem& p, const std::vector<float>& scores) {
-  const float m = *std::max_element(scores.begin(), scores.end());
-  std::vector<float> e;
-  for (const float s : scores) e.push_back(oracle::plain_sleef_u10(s - m));
-  float sum = e[0];
-  if (e.size() < 8) {
-    for (std::size_t j = 1; j < e.size(); ++j) sum = sum + e[j];
-  } else {
-    std::array<float, 8> lanes{};
-    for (std::size_t j = 0; j < e.size(); ++j) lanes[j % 8] = lanes[j % 8] + e[j];
-    for (std::size_t half = 4; half > 0; half /= 2) {
-      for (std::size_t i = 0; i < half; ++i) lanes[i] = lanes[i] + lanes[i + half];
-    }
-    sum = lanes[0];
-  }
-  const float inverse = 1.0F / sum;
-  for (float& x : e) x = rounded(p.storage, x * inverse);
-  return e;
-}
-
 }  // namespace
 
 Result torch_cpu(const Problem& p) { return flash(p, false); }
 
 Result torch_cpu_avx2(const Problem& p) { return flash(p, true); }
-
-Result torch_cpu_avx2_eager(const Problem& p) {
-  Result result;
-  for (std::int64_t head = 0; head < p.heads; ++head) {
-    for (std::int64_t i = 0; i < p.query_len; ++i) {
-      std::vector<float> scores;
-      for (std::int64_t j = 0; j < p.kv_len; ++j) {
-        const Place at{p.query_len, i, p.kv_len, j};
-        float s = rounded(p.storage, eager_score(p, p.query(head, i), p.key(head, j), at));
-        s = rounded(p.storage, s * p.scale());
-        if (p.soft_cap > 0) {
-          s = rounded(p.storage, s / p.soft_cap);
-          s = rounded(p.storage, tanh_f(s));
-          s = rounded(p.storage, s * p.soft_cap);
-        }
-        scores.push_back(p.sees(i, j) ? s : -infinity);
-      }
-      const std::vector<float> e = eager_softmax(p, scores);
-      std::vector<float> column(e.size());
-      for (std::int64_t d = 0; d < p.head_dim; ++d) {
-        for (std::size_t j = 0; j < column.size(); ++j) {
-          column[j] = p.value(head, static_cast<std::int64_t>(j))[static_cast<std::size_t>(d)];
-        }
-        result.out.push_back(rounded(p.storage, eager_value(p, e, column)));
-      }
-    }
-  }
-  return result;
-}
 
 }  // namespace kvsim::plain
