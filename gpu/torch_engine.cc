@@ -21,9 +21,11 @@
 #include "run/model_shape.h"
 #include "run/model_weights.h"
 #include "run/sim_launch.h"
+#include "run/state_block.h"
 #include "sim/decoder/attention_plan.h"
 #include "sim/decoder/explain.h"
 #include "sim/decoder/number_digest.h"
+#include "sim/decoder/pass_check.h"
 #include "softfloat/formats.h"
 
 namespace kvsim::gpu {
@@ -60,6 +62,21 @@ class EngineSequenceOnTorch : public EngineSequence {
 
   Result<EnginePass> pass(std::span<const TokenId> tokens, const PlanStep& step,
                           const PassRequest& request) override;
+  StateShape state_shape() const override {
+    return {setup_.shape.layers, setup_.shape.kv_heads, setup_.shape.head_dim,
+            setup_.settings.storage};
+  }
+  Result<std::vector<double>> state(const StateBlock& block) const override {
+    const Result<bool> checked = check_block(state_shape(), sequence_->rows(), block);
+    if (!checked) return checked.error();
+    return sequence_->state(block.layer, block.part, block.first_row, block.rows);
+  }
+  Result<bool> set_state(const StateBlock& block, std::span<const double> numbers) override {
+    Result<bool> done = check_block(state_shape(), sequence_->rows(), block);
+    if (done) done = check_block_numbers(state_shape(), block, numbers);
+    if (!done) return done;
+    return sequence_->set_state(block.layer, block.part, block.first_row, numbers);
+  }
   void clear() override { sequence_->truncate(0); }
   Result<std::unique_ptr<EngineSequence>> save() const override {
     return std::unique_ptr<EngineSequence>(
@@ -135,7 +152,12 @@ Result<EnginePass> EngineSequenceOnTorch::pass(std::span<const TokenId> tokens,
   rows.insert(rows.end(), static_cast<std::size_t>(drafts), tokens.back());
   const std::int64_t last = step.rows - 1;  // the row that counts
   EnginePass result;
-  TorchPass pass{.tokens = rows, .all_logits = drafts > 0};
+  for (const HiddenReplacement& replacement : request.replaced) {
+    const Result<bool> checked = decoder::check_replacement(setup_.shape, setup_.settings.storage,
+                                                            {0, step.rows}, replacement);
+    if (!checked) return checked.error();
+  }
+  TorchPass pass{.tokens = rows, .all_logits = drafts > 0, .replaced = request.replaced};
   if (request.layer_digests || request.layer_values) {
     pass.observer = [&](const OperatorOutput& output) {
       const std::span<const double> row = output.values.subspan(

@@ -12,6 +12,8 @@
 #include "model/tokenizer.h"
 #include "run/arm.h"
 #include "run/record.h"
+#include "sim/decoder/incremental.h"
+#include "sim/decoder/kv_cache.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
 
@@ -45,6 +47,28 @@ struct PassRequest {
   bool layer_digests = false;  ///< of the last row's hidden state after each layer
   bool state_values = false;   ///< the rows of K and V that the pass writes
   bool layer_values = false;   ///< the last row's hidden state after each layer
+  /// Hidden states that flow on in place of computed ones; rows count from the step's first.
+  std::span<const HiddenReplacement> replaced = {};
+};
+
+/// Rows first_row … first_row + rows − 1 of the keys or values of a layer, all heads.
+struct StateBlock {
+  std::int64_t layer = 0;
+  KvPart part = KvPart::key;
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+
+  friend bool operator==(const StateBlock&, const StateBlock&) = default;
+};
+
+/// Sizes of a K/V cache.
+struct StateShape {
+  std::int64_t layers = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  softfloat::Format format;  ///< of every number
+
+  friend bool operator==(const StateShape&, const StateShape&) = default;
 };
 
 /// Numbers of one piece of state: those of StateDigest, with the numbers themselves. Hidden states
@@ -54,7 +78,7 @@ struct StateValues {
   std::string operation;
   std::int64_t head = 0;
   std::int64_t position = 0;
-  std::vector<float> values;
+  std::vector<double> values;  ///< exact
 };
 
 /// What one pass gives.
@@ -81,6 +105,14 @@ class EngineSequence {
   [[nodiscard]] virtual Result<EnginePass> pass(std::span<const TokenId> tokens,
                                                 const PlanStep& step,
                                                 const PassRequest& request) = 0;
+  [[nodiscard]] virtual StateShape state_shape() const = 0;
+  /// The numbers of a block of the cache, [kv_heads][rows][head_dim], exact. Errors (usage): what
+  /// the cache does not hold.
+  [[nodiscard]] virtual Result<std::vector<double>> state(const StateBlock& block) const = 0;
+  /// Puts other numbers in their place. Errors (usage): what the cache does not hold, another count
+  /// of numbers, one that is not a number of its format; the cache is then as it was.
+  [[nodiscard]] virtual Result<bool> set_state(const StateBlock& block,
+                                               std::span<const double> numbers) = 0;
   /// Forgets all rows.
   virtual void clear() = 0;
   /// A copy with the same cache: what it computes has the bits of the original.

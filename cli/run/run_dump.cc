@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <system_error>
 
@@ -38,6 +39,9 @@ Dense dense(const Rows& rows) {
   return result;
 }
 
+/// What a file holds of a number.
+float in_float(double x) { return static_cast<float>(x); }
+
 }  // namespace
 
 Result<bool> RunDump::add(const StepDump& step) {
@@ -51,10 +55,12 @@ Result<bool> RunDump::add(const StepDump& step) {
     if (piece.operation == "hidden") {
       tensors.layers = std::max(tensors.layers, piece.layer + 1);
       tensors.width = std::ssize(piece.values);
-      tensors.hidden.insert(tensors.hidden.end(), piece.values.begin(), piece.values.end());
+      std::ranges::transform(piece.values, std::back_inserter(tensors.hidden), in_float);
     } else {
       auto& rows = piece.operation == "k" ? tensors.k : tensors.v;
-      rows.insert_or_assign(Key{piece.layer, piece.head, piece.position}, piece.values);
+      std::vector<float>& row = rows[Key{piece.layer, piece.head, piece.position}];
+      row.resize(piece.values.size());
+      std::ranges::transform(piece.values, row.begin(), in_float);
     }
   }
   return true;

@@ -82,6 +82,19 @@ class Sequence : public TorchSequence {
         guarded<std::vector<double>>([&] { return doubles_of(all.narrow(2, first, count)); });
     return numbers ? *numbers : std::vector<double>();
   }
+  Result<bool> set_state(std::int64_t layer, KvPart part, std::int64_t first,
+                         std::span<const double> numbers) override {
+    LayerCache& cache = cache_[static_cast<std::size_t>(layer)];
+    Tensor& all = part == KvPart::key ? cache.key : cache.value;
+    return guarded<bool>([&] {
+      const std::int64_t rows = std::ssize(numbers) / (all.size(1) * all.size(3));
+      Tensor changed = all.clone();  // copies of the sequence share the tensor
+      changed.narrow(2, first, rows)
+          .copy_(tensor_of(numbers).reshape({1, all.size(1), rows, all.size(3)}));
+      all = std::move(changed);
+      return true;
+    });
+  }
   [[nodiscard]] std::unique_ptr<TorchSequence> copy() const override {
     auto made = std::make_unique<Sequence>(model_, context_.attention, threads_);
     made->rows_ = rows_;
@@ -164,6 +177,10 @@ std::vector<double> Sequence::run(const TorchPass& pass) {
       kind = Kind{model_.rope_of(windowed, span_), attention_mask(context_, span_, window), window};
     }
     hidden = layer(layer_, hidden, *kind);
+    for (const HiddenReplacement& replacement : pass.replaced) {
+      if (replacement.layer != layer_) continue;
+      hidden.select(1, replacement.row).copy_(tensor_of(replacement.values).unsqueeze(0));
+    }
     observe("hidden", hidden);
   }
   hidden = norm("final-norm", hidden, model_.weights().final_norm);

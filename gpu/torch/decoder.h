@@ -44,6 +44,8 @@ struct TorchPass {
   /// operator gives, named as those of IncrementalDecoder; may be empty.
   std::function<void(const OperatorOutput&)> observer = {};
   bool every_operator = false;
+  /// Hidden states that flow on in place of computed ones: [hidden] numbers of the storage format.
+  std::span<const HiddenReplacement> replaced = {};
 };
 
 /// One sequence with its cache. Not shared between threads.
@@ -64,6 +66,9 @@ class TorchSequence {
   /// Rows first … first + count − 1 of the cache, [kv_heads][count][head_dim], exact.
   [[nodiscard]] virtual std::vector<double> state(std::int64_t layer, KvPart part,
                                                   std::int64_t first, std::int64_t count) const = 0;
+  /// Puts other numbers of the storage format in their place. Errors: (file) what libtorch throws.
+  [[nodiscard]] virtual Result<bool> set_state(std::int64_t layer, KvPart part, std::int64_t first,
+                                               std::span<const double> numbers) = 0;
   [[nodiscard]] virtual std::unique_ptr<TorchSequence> copy() const = 0;
 };
 

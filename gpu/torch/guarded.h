@@ -6,8 +6,10 @@
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,13 @@ inline std::vector<double> doubles_of(const at::Tensor& tensor) {
   const at::Tensor numbers = tensor.to(at::kCPU, at::kDouble).contiguous();
   const double* const begin = numbers.const_data_ptr<double>();
   return {begin, begin + numbers.numel()};
+}
+
+/// The numbers as a tensor of doubles of its own.
+inline at::Tensor tensor_of(std::span<const double> numbers) {
+  at::Tensor made = at::empty({std::ssize(numbers)}, at::kDouble);
+  std::ranges::copy(numbers, made.mutable_data_ptr<double>());
+  return made;
 }
 
 /// What libtorch threw, in one line.

@@ -5,7 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
 
+#include "sim/engine/columns.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -21,6 +25,22 @@ bool holds(const softfloat::Format& outer, const softfloat::Format& inner) {
 }
 
 }  // namespace
+
+Result<bool> check_numbers(const softfloat::Format& format, std::span<const double> numbers) {
+  if (format == softfloat::binary64) return true;
+  std::vector<float> rounded(numbers.begin(), numbers.end());
+  Result<bool> done = round_values(format, rounded, rounded);
+  if (!done) return done;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isnan(numbers[i]) ? std::isnan(rounded[i])
+                               : static_cast<double>(rounded[i]) == numbers[i]) {
+      continue;
+    }
+    return Error{ErrorKind::usage, fmt::format("the number {}; accepted: numbers of {}", numbers[i],
+                                               softfloat::format_name(format))};
+  }
+  return true;
+}
 
 softfloat::Format joint_format(const softfloat::Format& a, const softfloat::Format& b) {
   if (holds(a, b)) return a;

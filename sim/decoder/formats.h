@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "sim/dispatch.h"
 #include "softfloat/format.h"
@@ -33,5 +34,10 @@ struct DecoderFormats {
 /// A format that has all numbers of both: one of the two, or binary32.
 [[nodiscard]] softfloat::Format joint_format(const softfloat::Format& a,
                                              const softfloat::Format& b);
+
+/// Whether these are numbers of the format, a NaN of any kind included. Holds true, or a usage
+/// error that names the first number which is not.
+[[nodiscard]] Result<bool> check_numbers(const softfloat::Format& format,
+                                         std::span<const double> numbers);
 
 }  // namespace kvsim

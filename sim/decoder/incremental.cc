@@ -246,6 +246,10 @@ class IncrementalDecoder::State : public decoder::LayerSteps {
   }
 
   void finish_layer() {
+    for (const HiddenReplacement& replacement : pass_->replaced) {
+      if (replacement.layer != layer_) continue;
+      operators_->replace_hidden(replacement.row - rows_.known, replacement.values);
+    }
     observe("hidden", Buffer::hidden);
     if (!pass_->hidden_digests) return;
     result_.hidden_digests.push_back(decoder::number_digest(
@@ -325,7 +329,7 @@ Result<DecoderPassResult> IncrementalDecoder::pass(KvCache& cache, const Decoder
       cache.head_dim() != shape.head_dim || !(cache.format() == state_->formats().kv)) {
     return usage("a cache of another decoder; accepted: one of new_cache()");
   }
-  Result<bool> done = decoder::check_pass(shape, cache, pass);
+  Result<bool> done = decoder::check_pass(shape, state_->formats(), cache, pass);
   const auto rows = static_cast<std::int64_t>(pass.tokens.size());
   if (done && pass.known_rows > 0 && !keeps_rows(pass.known_rows, rows)) {
     done =

@@ -46,6 +46,13 @@ struct OperatorOutput {
   std::span<const double> values;  ///< [rows][width]; exact
 };
 
+/// A row of hidden states that flows on in place of the one that a layer gave.
+struct HiddenReplacement {
+  std::int64_t layer = 0;          ///< behind which
+  std::int64_t row = 0;            ///< of the pass
+  std::span<const double> values;  ///< [hidden], numbers of the activations' format
+};
+
 /// Tokens that are computed together, against the rows that the cache holds before them.
 struct DecoderPass {
   std::span<const std::int32_t> tokens;
@@ -59,7 +66,8 @@ struct DecoderPass {
   /// bits that this pass would give them (keeps_rows()). They are in the launch, but not computed,
   /// and no observer sees them.
   std::int64_t known_rows = 0;
-  bool all_logits = false;      ///< of every row, not only of the last one
+  std::span<const HiddenReplacement> replaced = {};  ///< what observers and digests see, too
+  bool all_logits = false;                           ///< of every row, not only of the last one
   bool hidden_digests = false;  ///< of the last row's hidden state after each layer
   std::function<void(const OperatorOutput&)> observer;  ///< may be empty
 };
@@ -101,8 +109,9 @@ class IncrementalDecoder {
   /// one outside the vocabulary, fewer rows in the cache than first_row, a cache of another shape
   /// or format, as many positions as tokens or none, a negative position, padding that leaves no
   /// row; known rows of a pass that keeps_rows() refuses, begins later, gives positions, padding or
-  /// neighbours, wants all logits, or whose own values are not finite; errors of the kernels. After
-  /// an error the cache holds min(rows(), first_row) rows.
+  /// neighbours, wants all logits, or whose own values are not finite; a replacement behind no
+  /// layer, of a row that is not computed, or with other than the format's numbers; errors of the
+  /// kernels. After an error the cache holds min(rows(), first_row) rows.
   [[nodiscard]] Result<DecoderPassResult> pass(KvCache& cache, const DecoderPass& pass);
 
  private:

@@ -53,6 +53,11 @@ class KernelOperators : public RowOperators {
                            [](double x) { return static_cast<float>(x); });
   }
 
+  void replace_hidden(std::int64_t row, std::span<const double> values) override {
+    std::ranges::transform(values, all(Buffer::hidden).begin() + row * width(Buffer::hidden),
+                           [](double x) { return static_cast<float>(x); });
+  }
+
   Result<bool> norm(const NormStep& step) override {
     const double epsilon =
         setup_.plant == Plant::wrong_epsilon ? wrong_epsilon : setup_.shape.norm_epsilon;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -82,11 +83,36 @@ Result<bool> check_known_rows(const KvCache& cache, const DecoderPass& pass) {
 
 }  // namespace
 
-Result<bool> check_pass(const DecoderShape& shape, const KvCache& cache, const DecoderPass& pass) {
+Result<bool> check_replacement(const DecoderShape& shape, const softfloat::Format& activations,
+                               ComputedRows rows, const HiddenReplacement& replacement) {
+  if (replacement.layer < 0 || replacement.layer >= shape.layers) {
+    return usage(fmt::format("a hidden state behind layer {}; accepted: 0 to {}", replacement.layer,
+                             shape.layers - 1));
+  }
+  if (replacement.row < rows.first || replacement.row >= rows.end) {
+    return usage(
+        fmt::format("a hidden state of row {}; accepted: {} to {}, the rows that the pass "
+                    "computes",
+                    replacement.row, rows.first, rows.end - 1));
+  }
+  if (std::ssize(replacement.values) != shape.hidden) {
+    return usage(fmt::format("a hidden state of {} numbers; accepted: {}",
+                             replacement.values.size(), shape.hidden));
+  }
+  return check_numbers(activations, replacement.values);
+}
+
+Result<bool> check_pass(const DecoderShape& shape, const DecoderFormats& formats,
+                        const KvCache& cache, const DecoderPass& pass) {
   Result<bool> done = check_tokens(shape, pass.tokens);
   if (done) done = check_rows(cache, pass);
   if (done) done = check_launch(pass);
   if (done) done = check_known_rows(cache, pass);
+  for (const HiddenReplacement& replacement : pass.replaced) {
+    if (!done) break;
+    done = check_replacement(shape, formats.activations, {pass.known_rows, std::ssize(pass.tokens)},
+                             replacement);
+  }
   return done;
 }
 

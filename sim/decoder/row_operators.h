@@ -102,6 +102,9 @@ class RowOperators {
   virtual void begin(const PassRows& rows) = 0;
   /// Takes the first hidden states, [rows][hidden] numbers of the activations' format.
   virtual void start(std::span<const double> hidden) = 0;
+  /// Puts other numbers of the activations' format, [hidden], in place of a hidden state. Rows
+  /// count from the first one that is computed.
+  virtual void replace_hidden(std::int64_t row, std::span<const double> values) = 0;
   virtual Result<bool> norm(const NormStep& step) = 0;
   virtual Result<bool> linear(const LinearStep& step) = 0;
   /// Rotates query and key.

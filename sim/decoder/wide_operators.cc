@@ -59,6 +59,10 @@ class WideOperators : public RowOperators {
     std::ranges::copy(hidden, all(Buffer::hidden).begin());
   }
 
+  void replace_hidden(std::int64_t row, std::span<const double> values) override {
+    std::ranges::copy(values, all(Buffer::hidden).begin() + row * width(Buffer::hidden));
+  }
+
   Result<bool> norm(const NormStep& step) override {
     const std::vector<double>& in = all(step.in);
     std::vector<double>& out = all(step.out);

@@ -75,7 +75,7 @@ class FakeSequence : public EngineSequence {
         result.digests.state.push_back({0, "k", 0, row, std::to_string(rows_.back() % 1000)});
       }
       if (request.state_values) {
-        result.values.push_back({0, "k", 0, row, {static_cast<float>(rows_.back() % 1000)}});
+        result.values.push_back({0, "k", 0, row, {static_cast<double>(rows_.back() % 1000)}});
       }
     }
     std::uint64_t state = 0;
@@ -90,6 +90,14 @@ class FakeSequence : public EngineSequence {
     result.cost = {step.rows * 10};
     result.exp_bounded = step.rows == 1;
     return result;
+  }
+  StateShape state_shape() const override { return {1, 1, 1, softfloat::binary64}; }
+  Result<std::vector<double>> state(const StateBlock& /*block*/) const override {
+    return Error{ErrorKind::usage, "no state to read"};
+  }
+  Result<bool> set_state(const StateBlock& /*block*/,
+                         std::span<const double> /*numbers*/) override {
+    return Error{ErrorKind::usage, "no state to write"};
   }
   void clear() override { rows_.clear(); }
   Result<std::unique_ptr<EngineSequence>> save() const override {
