@@ -121,6 +121,7 @@ Result<SoftmaxNormalizer> softmax_normalizer(std::span<const double> logits) {
 
 double log_probability(const SoftmaxNormalizer& normalizer, double logit) {
   if (logit == -infinity) return -infinity;
+  if (mutant_is_on(Mutant::largest_taken_off_twice)) logit -= normalizer.largest;
   return exact_log_probability(normalizer, logit).high;
 }
 

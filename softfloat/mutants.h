@@ -45,10 +45,13 @@ enum class Mutant : std::uint8_t {
   heads_interleaved,
   row_sum_part_lost,
   scale_not_rooted,
+  threads_change_scale,
   // decoder and runs
   rows_always_kept,
+  passes_are_counted,
   prompts_share_numbers,
   divergence_not_balanced,
+  largest_taken_off_twice,
   // parsers and printers
   short_decimal,
   decimal_rest_lost,

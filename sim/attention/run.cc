@@ -78,7 +78,8 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
   const AttentionShape& shape = problem.shape;
   const auto head_dim = static_cast<double>(shape.head_dim);
   const double root = mutant_is_on(Mutant::scale_not_rooted) ? head_dim : std::sqrt(head_dim);
-  const float scale = problem.scale > 0 ? problem.scale : static_cast<float>(1.0 / root);
+  float scale = problem.scale > 0 ? problem.scale : static_cast<float>(1.0 / root);
+  if (mutant_is_on(Mutant::threads_change_scale) && options.engine.threads > 1) scale *= 1.25F;
   AttentionResult result;
   const std::int64_t rows = shape.query_heads * (shape.query_len - problem.first_query);
   result.out.assign(attention::index(rows * shape.head_dim), 0.0F);

@@ -19,6 +19,7 @@
 #include "sim/decoder/row_operators.h"
 #include "sim/decoder/weight_kinds.h"
 #include "softfloat/formats.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -339,7 +340,12 @@ Result<DecoderPassResult> IncrementalDecoder::pass(KvCache& cache, const Decoder
     cache.truncate(pass.first_row);
     return done.error();
   }
-  return state_->run(cache, pass);
+  Result<DecoderPassResult> result = state_->run(cache, pass);
+  if (mutant_is_on(Mutant::passes_are_counted) && result) {
+    static int passes = 0;
+    if (++passes % 5 == 0) result->logits.front() += 1;
+  }
+  return result;
 }
 
 }  // namespace kvsim
