@@ -19,6 +19,7 @@
 #include "cli/sink.h"
 #include "fuzz/flip/case.h"
 #include "fuzz/flip/confirm.h"
+#include "fuzz/flip/objective.h"
 #include "fuzz/flip/score.h"
 #include "fuzz/flip/search.h"
 #include "model/mapped_file.h"
@@ -28,6 +29,9 @@ namespace kvsim {
 namespace {
 
 constexpr std::array fuzz_options{
+    OptionSpec{"--target", "NAME",
+               "what to look for: flip (default), divergence, kl, bound, tie or nan "
+               "(docs/fuzzing.md)"},
     OptionSpec{"--head-dim", "N", "attention: elements of one head, 1 to 65536 (default 64)"},
     OptionSpec{"--gqa", "R", "attention: query heads that read one K/V head (default 1)"},
     OptionSpec{"--kv-heads", "N", "attention: K/V heads, 1 to 1024 (default 1)"},
@@ -58,7 +62,7 @@ constexpr std::array fuzz_options{
     OptionSpec{
         "--state", "FILE",
         "go on with the search that FILE holds, where it is there, and store the search in it"},
-    OptionSpec{"--corpus", "DIR", "write the case that is found to DIR/flip-DIGEST.case"},
+    OptionSpec{"--corpus", "DIR", "write the case that is found to DIR/TARGET-DIGEST.case"},
     OptionSpec{"--threads", "N",
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };
@@ -123,7 +127,7 @@ Result<Answer> run_flip(const ParsedOptions& options) {
   if (found && !folder.empty()) {
     const std::string text = fuzz::to_text(found->find.scored.flip_case);
     const std::string digest = sha256(std::as_bytes(std::span(text))).substr(0, 16);
-    file = fmt::format("{}/flip-{}.case", folder, digest);
+    file = fmt::format("{}/{}-{}.case", folder, to_string(request->shape.target), digest);
     std::error_code failed;  // told by writing the file
     std::filesystem::create_directories(folder, failed);
     const auto written = write_output_file(file, text);
@@ -131,6 +135,10 @@ Result<Answer> run_flip(const ParsedOptions& options) {
   }
   Answer answer;
   answer.report = flip_report(*request, *scorer, search, found, file);
+  if (found && found->claim.value > fuzz::objective(request->shape.target).largest_value) {
+    answer.exit_code = ExitCode::check_failed;
+    answer.complaint = "a bound on rounding errors does not hold";
+  }
   return answer;
 }
 
@@ -148,10 +156,14 @@ Result<Answer> run_replay(const ParsedOptions& options) {
   const auto confirmation = fuzz::confirm(*scorer, *flip_case);
   if (!confirmation) return in_file(path, confirmation.error());
   Answer answer;
-  answer.report = replay_report(path, *scorer, scorer->score(*flip_case), *confirmation);
-  if (confirmation->flips()) {
+  const fuzz::FlipScore score = scorer->score(*flip_case);
+  const fuzz::Claim claim =
+      fuzz::objective(flip_case->shape.target).confirmed_claim(*flip_case, score, *confirmation);
+  answer.report = replay_report(path, *scorer, score, *confirmation, claim);
+  if (claim.holds()) {
     answer.exit_code = ExitCode::check_failed;
-    answer.complaint = "the two paths choose different tokens";
+    answer.complaint =
+        fmt::format("what the case claims is there: {}", to_string(flip_case->shape.target));
   }
   return answer;
 }
@@ -189,8 +201,9 @@ const Command fuzz_command{
         "confirmed with MPFR (256 bits, directed rounding) and compared with rigorous bounds on "
         "rounding\n"
         "errors and with plain random search. Equal seeds and runs give equal finds.\n"
-        "replay: computes a case again; exits with 1 where the flip is there, with 0 where it is "
-        "not.",
+        "replay: computes a case again; exits with 1 where what it claims is there, with 0 where "
+        "it "
+        "is not.",
     .options = fuzz_options,
     .examples =
         "  kvsim fuzz flip --terms 64 --accumulate fp16 --on sequential --off pairwise\n"

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 
+#include "fuzz/flip/objective.h"
 #include "softfloat/formats.h"
 
 namespace kvsim {
@@ -32,13 +34,22 @@ std::string shape_text(const CaseShape& shape) {
                      shape.attention.head_dim, shape.attention.kv_len);
 }
 
+/// "token 0", or what takes its place.
+std::string token_text(int token) {
+  return token < 0 ? std::string("no finite number") : fmt::format("token {}", token);
+}
+
 }  // namespace
 
-std::string number(double value) { return fmt::format("{:.6g}", value); }
+/// A NaN without its sign, which means nothing.
+std::string number(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
+}
 std::string ratio(double value) { return fmt::format("{:.3g}", value); }
 
 Json shape_json(const CaseShape& shape, const FlipScorer& scorer) {
   Json out = Json::object();
+  out["target"] = std::string(to_string(shape.target));
   out["kind"] = shape.kind == CaseKind::sum ? "sum" : "attention";
   out["storage"] = format_text(shape.storage);
   if (shape.kind == CaseKind::sum) {
@@ -64,9 +75,26 @@ std::string_view path_label(const CaseShape& shape, std::size_t path) {
 
 /// "cache-on chooses token 0, cache-off token 1"
 std::string choice_text(const CaseShape& shape, const std::array<int, 2>& tokens) {
-  return fmt::format("{} chooses token {}, {} token {}", path_label(shape, fuzz::path_on),
-                     tokens[fuzz::path_on], path_label(shape, fuzz::path_off),
-                     tokens[fuzz::path_off]);
+  if (tokens[fuzz::path_on] == tokens[fuzz::path_off]) {
+    return fmt::format("both paths choose {}", token_text(tokens[fuzz::path_on]));
+  }
+  return fmt::format("{} chooses {}, {} {}", path_label(shape, fuzz::path_on),
+                     token_text(tokens[fuzz::path_on]), path_label(shape, fuzz::path_off),
+                     token_text(tokens[fuzz::path_off]));
+}
+
+std::string claim_text(std::string_view text, const CaseShape& shape, const FlipScore& score,
+                       const fuzz::Confirmation& confirmation, const fuzz::Claim& claim) {
+  std::string filled = fmt::format(
+      fmt::runtime(text), fmt::arg("on", path_label(shape, fuzz::path_on)),
+      fmt::arg("off", path_label(shape, fuzz::path_off)),
+      fmt::arg("path", path_label(shape, claim.path)),
+      fmt::arg("choice", choice_text(shape, confirmation.tokens)),
+      fmt::arg("value", ratio(claim.value)), fmt::arg("margin", number(confirmation.margin())),
+      fmt::arg("apart", number(score.apart())));
+  return claim.value > fuzz::objective(shape.target).largest_value
+             ? "A defect of kvsim, please report the case. " + filled
+             : filled;
 }
 
 Table settings_table(const CaseShape& shape, const FlipScorer& scorer) {
@@ -94,7 +122,9 @@ Table paths_table(const CaseShape& shape, const FlipScore& score) {
     const fuzz::PathScore& one = score.paths[path];
     table.rows.push_back({path_label(shape, path), cell(one.difference),
                           cell(one.difference - score.exact), cell(one.bound),
-                          Cell(fmt::to_string(one.token()), Json(one.token()))});
+                          std::isfinite(one.difference)
+                              ? Cell(fmt::to_string(one.token()), Json(one.token()))
+                              : Cell("-", Json())});
   }
   table.notes = {
       "error: from the exact difference, which is known within its bound; bound: what rounding can "
@@ -104,6 +134,7 @@ Table paths_table(const CaseShape& shape, const FlipScore& score) {
 
 void add_score(Json& result, const FlipScore& score, const fuzz::Confirmation& confirmation) {
   result["margin"] = json_number(confirmation.margin());
+  result["apart"] = json_number(score.apart());
   result["bound"] = json_number(score.bound());
   result["bound_ratio"] = json_number(confirmation.margin() / score.bound());
 }

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "fuzz/flip/case.h"
 #include "fuzz/flip/confirm.h"
+#include "fuzz/flip/objective.h"
 #include "fuzz/flip/score.h"
 
 /// What the answers of `kvsim fuzz` say of a case.
@@ -29,13 +30,19 @@ namespace kvsim {
 [[nodiscard]] std::string choice_text(const fuzz::CaseShape& shape,
                                       const std::array<int, 2>& tokens);
 
+/// The sentence of a target's table (fuzz/flip/objective.h), filled in.
+[[nodiscard]] std::string claim_text(std::string_view text, const fuzz::CaseShape& shape,
+                                     const fuzz::FlipScore& score,
+                                     const fuzz::Confirmation& confirmation,
+                                     const fuzz::Claim& claim);
+
 /// Sizes, storage format and both paths.
 [[nodiscard]] Table settings_table(const fuzz::CaseShape& shape, const fuzz::FlipScorer& scorer);
 
 /// Both paths beside the exact result.
 [[nodiscard]] Table paths_table(const fuzz::CaseShape& shape, const fuzz::FlipScore& score);
 
-/// Fields margin, bound and bound_ratio.
+/// Fields margin, apart, bound and bound_ratio.
 void add_score(Json& result, const fuzz::FlipScore& score, const fuzz::Confirmation& confirmation);
 
 }  // namespace kvsim

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/fuzz/case_report.h"
+#include "fuzz/flip/objective.h"
 
 namespace kvsim {
 namespace {
@@ -16,11 +17,9 @@ using fuzz::FlipScore;
 using fuzz::FlipScorer;
 
 std::string random_text(const fuzz::Baseline& baseline, double found) {
-  if (baseline.flips == 0) {
-    return "plain random search finds no flip in as many cases";
-  }
-  return fmt::format("{} × the best of {} flips that plain random search finds in as many cases",
-                     ratio(found / baseline.best_ratio), baseline.flips);
+  if (baseline.finds == 0) return "plain random search finds none in as many cases";
+  return fmt::format("{} × the best of {} that plain random search finds in as many cases",
+                     ratio(found / baseline.best_value), baseline.finds);
 }
 
 }  // namespace
@@ -44,34 +43,32 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
   report.tables.push_back(std::move(settings));
 
   const fuzz::Baseline& baseline = search.baseline();
+  const fuzz::Objective& wanted = fuzz::objective(request.shape.target);
   Json result = Json::object();
   result["found"] = found.has_value();
+  result["unit"] = std::string(wanted.unit);
   if (!found) {
-    report.headline = fmt::format(
-        "No flip in {} runs: both paths chose the same token in every case that was tried.",
-        search.runs());
-    for (const char* const key : {"margin", "bound", "bound_ratio", "random_ratio"}) {
+    report.headline = fmt::format(fmt::runtime(wanted.none), fmt::arg("runs", search.runs()));
+    for (const char* const key :
+         {"value", "margin", "apart", "bound", "bound_ratio", "random_ratio"}) {
       result[key] = nullptr;
     }
-    result["random_flips"] = baseline.flips;
+    result["random_finds"] = baseline.finds;
     result["paths"] = nullptr;
     result["case"] = nullptr;
     report.result = std::move(result);
     return report;
   }
   const FlipScore& score = found->find.scored.score;
-  const double bound_ratio = found->confirmation.margin() / score.bound();
   report.headline = fmt::format(
-      "A flip: {}, although the exact logits are {} apart (confirmed with 256 bits): {} of what "
-      "the "
-      "bounds on rounding allow; {}.",
-      choice_text(request.shape, found->confirmation.tokens), number(found->confirmation.margin()),
-      ratio(bound_ratio), random_text(baseline, bound_ratio));
+      "{}; {}.", claim_text(wanted.found, request.shape, score, found->confirmation, found->claim),
+      random_text(baseline, found->claim.value));
   Table paths = paths_table(scorer.shape(), score);
+  result["value"] = json_number(found->claim.value);
   add_score(result, score, found->confirmation);
   result["random_ratio"] =
-      baseline.flips > 0 ? json_number(bound_ratio / baseline.best_ratio) : Json();
-  result["random_flips"] = baseline.flips;
+      baseline.finds > 0 ? json_number(found->claim.value / baseline.best_value) : Json();
+  result["random_finds"] = baseline.finds;
   result["paths"] = rows_as_json(paths);
   result["case"] = fuzz::to_text(found->find.scored.flip_case);
   report.tables.push_back(std::move(paths));
@@ -84,28 +81,22 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
 }
 
 Report replay_report(const std::string& file, const FlipScorer& scorer, const FlipScore& score,
-                     const fuzz::Confirmation& confirmation) {
+                     const fuzz::Confirmation& confirmation, const fuzz::Claim& claim) {
   Report report;
   report.schema = "kvsim.fuzz/1";
   report.command = "fuzz replay";
   report.input = shape_json(scorer.shape(), scorer);
   report.input["file"] = file;
-  const bool flips = confirmation.flips();
-  report.headline =
-      flips ? fmt::format(
-                  "The flip is there: {}, and the exact logits are {} apart, {} of what the "
-                  "bounds on rounding allow.",
-                  choice_text(scorer.shape(), confirmation.tokens), number(confirmation.margin()),
-                  ratio(confirmation.margin() / score.bound()))
-            : fmt::format("No flip: both paths choose token {}, and the exact logits are {} apart.",
-                          confirmation.tokens[fuzz::path_on], number(confirmation.margin()));
-  if (!flips && confirmation.tokens[0] != confirmation.tokens[1]) {
-    report.headline = "No flip: the exact logits are equal, so neither token is wrong.";
-  }
+  const fuzz::Objective& wanted = fuzz::objective(scorer.shape().target);
+  report.headline = claim_text(claim.holds() ? wanted.found : wanted.absent, scorer.shape(), score,
+                               confirmation, claim);
+  if (claim.holds()) report.headline += ".";
   report.tables.push_back(settings_table(scorer.shape(), scorer));
   Table paths = paths_table(scorer.shape(), score);
   Json result = Json::object();
-  result["found"] = flips;
+  result["found"] = claim.holds();
+  result["unit"] = std::string(wanted.unit);
+  result["value"] = claim.holds() ? json_number(claim.value) : Json();
   add_score(result, score, confirmation);
   result["paths"] = rows_as_json(paths);
   report.tables.push_back(std::move(paths));

@@ -8,6 +8,7 @@
 #include "cli/fuzz/request.h"
 #include "cli/output.h"
 #include "fuzz/flip/confirm.h"
+#include "fuzz/flip/objective.h"
 #include "fuzz/flip/score.h"
 #include "fuzz/flip/search.h"
 
@@ -19,9 +20,10 @@ namespace kvsim {
                                  const std::optional<fuzz::FlipSearch::Confirmed>& found,
                                  const std::string& case_file);
 
-/// What `kvsim fuzz replay` answers.
+/// What `kvsim fuzz replay` answers; `claim`: the confirmed one of the case's target.
 [[nodiscard]] Report replay_report(const std::string& file, const fuzz::FlipScorer& scorer,
                                    const fuzz::FlipScore& score,
-                                   const fuzz::Confirmation& confirmation);
+                                   const fuzz::Confirmation& confirmation,
+                                   const fuzz::Claim& claim);
 
 }  // namespace kvsim

@@ -123,6 +123,10 @@ Result<FlipRequest> flip_request(const ParsedOptions& options) {
   const Result<bool> done = options.has("--terms") ? take_sum(options, request.shape)
                                                    : take_attention(options, request.shape);
   if (!done) return done.error();
+  const std::string target = options.value("--target").value_or("flip");
+  const auto known = fuzz::find_target(target);
+  if (!known) return unknown_word("--target", target, fuzz::target_names);
+  request.shape.target = *known;
   const auto seed =
       integer_option(options, "--seed", 0, 0, std::numeric_limits<std::int64_t>::max());
   if (!seed) return seed.error();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fuzz/flip/target.h"
 #include "sim/attention_shape.h"
 #include "sim/order.h"
 #include "sim/sum.h"
@@ -40,6 +41,7 @@ inline constexpr std::size_t path_off = 1;
 
 /// Everything about a case but its numbers.
 struct CaseShape {
+  Target target = Target::flip;  ///< what the case claims
   CaseKind kind = CaseKind::sum;
   softfloat::Format storage = softfloat::binary16;  ///< of every number; binary32 or narrower
 

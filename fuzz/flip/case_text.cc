@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -55,6 +56,12 @@ class Lines {
     return std::nullopt;
   }
 
+  /// Whether the next line begins with that word; it stays the next one.
+  [[nodiscard]] bool next_is(std::string_view word) const {
+    Lines ahead = *this;
+    return ahead.next().value_or("").starts_with(word);
+  }
+
   [[nodiscard]] Error wrong(std::string_view found, std::string_view accepted) const {
     return {ErrorKind::file, fmt::format("line {}: '{}' stands where {} is accepted", number_,
                                          shown(found), accepted)};
@@ -90,7 +97,8 @@ class Parser {
     if (!first) return lines_.ends(first_line);
     if (*first != first_line) return lines_.wrong(*first, first_line);
     CaseShape shape;
-    Result<bool> done = read_kind(shape);
+    Result<bool> done = read_target(shape);
+    if (done) done = read_kind(shape);
     if (!done) return done.error();
     done = shape.kind == CaseKind::sum ? read_sum(shape) : read_attention(shape);
     if (!done) return done.error();
@@ -140,6 +148,17 @@ class Parser {
     const softfloat::NamedFormat* const named = softfloat::find_format(*text);
     if (named == nullptr) return lines_.wrong(*text, "the name of a format, such as fp16,");
     format = named->format;
+    return true;
+  }
+
+  /// Cases of flips have no line for their target.
+  Result<bool> read_target(CaseShape& shape) {
+    if (!lines_.next_is("target ")) return true;
+    const auto name = value_of("target");
+    if (!name) return name.error();
+    const auto target = find_target(*name);
+    if (!target) return lines_.wrong(*name, fmt::format("{}", fmt::join(target_names, ", ")));
+    shape.target = *target;
     return true;
   }
 
@@ -250,9 +269,10 @@ class Parser {
 
 std::string to_text(const FlipCase& flip_case) {
   const CaseShape& shape = flip_case.shape;
-  std::string out = fmt::format("{}\nkind {}\nstorage {}\n", first_line,
-                                shape.kind == CaseKind::sum ? "sum" : "attention",
-                                softfloat::format_name(shape.storage));
+  std::string out = fmt::format("{}\n", first_line);
+  if (shape.target != Target::flip) out += fmt::format("target {}\n", to_string(shape.target));
+  out += fmt::format("kind {}\nstorage {}\n", shape.kind == CaseKind::sum ? "sum" : "attention",
+                     softfloat::format_name(shape.storage));
   if (shape.kind == CaseKind::sum) {
     out += fmt::format("accumulate {}\nproduct {}\nterms {}\n",
                        softfloat::format_name(shape.accumulator), to_string(shape.product),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -153,39 +154,51 @@ std::vector<softfloat::Bits> codes(const softfloat::Format& format, std::span<co
   return result;
 }
 
-/// The sign of the first token's computed logit less the second's: −1, 0 or 1; nothing where a
-/// logit is not finite.
-Result<int> computed_sign(const FlipScorer& scorer, const FlipCase& flip_case, std::size_t path) {
-  const Error overflow{ErrorKind::cannot_tell, "a logit is not a finite number"};
+/// The first token's computed logit less the second's; nothing where a logit is not finite.
+std::optional<Interval> computed_difference(const FlipScorer& scorer, const FlipCase& flip_case,
+                                            std::size_t path) {
   const CaseShape& shape = flip_case.shape;
   const std::span<const float> tokens(flip_case[CaseTensor::tokens]);
+  Interval difference;
   if (shape.kind == CaseKind::sum) {
     const auto state = codes(shape.storage, flip_case[CaseTensor::state]);
-    std::array<double, 2> logits{};
     for (std::size_t token = 0; token < 2; ++token) {
       const auto row = codes(shape.storage, tokens.subspan(token * state.size(), state.size()));
-      logits[token] = softfloat::to_double(
+      const double logit = softfloat::to_double(
           shape.accumulator, sum_products(shape.orders[path], shape.product, shape.storage,
                                           shape.accumulator, state, row)
                                  .bits);
-      if (!std::isfinite(logits[token])) return overflow;
+      if (!std::isfinite(logit)) return std::nullopt;
+      difference.add_product(logit, token == 0 ? 1 : -1);
     }
-    return logits[0] < logits[1] ? -1 : logits[0] > logits[1] ? 1 : 0;
+    return difference;
   }
   const std::vector<float> outputs = scorer.outputs(flip_case, path, SimdLevel::scalar);
   if (outputs.empty() || !std::ranges::all_of(outputs, [](float x) { return std::isfinite(x); })) {
-    return overflow;
+    return std::nullopt;
   }
-  Interval difference;
   add_dot(difference, outputs, tokens.first(outputs.size()), 1);
   add_dot(difference, outputs, tokens.last(outputs.size()), -1);
-  const int low = mpfr_sgn(difference.low.get());
-  const int high = mpfr_sgn(difference.high.get());
-  if (low != high) return Error{ErrorKind::cannot_tell, "256 bits do not tell the logits apart"};
-  return low;
+  return difference;
+}
+
+/// How far the two are apart at least.
+double least_distance(const Interval& a, const Interval& b) {
+  Number above;
+  Number below;
+  mpfr_sub(above.get(), a.low.get(), b.high.get(), MPFR_RNDD);
+  mpfr_sub(below.get(), b.low.get(), a.high.get(), MPFR_RNDD);
+  return std::max({0.0, mpfr_get_d(above.get(), MPFR_RNDD), mpfr_get_d(below.get(), MPFR_RNDD)});
 }
 
 }  // namespace
+
+double Confirmation::apart() const {
+  const ConfirmedPath& on = paths[path_on];
+  const ConfirmedPath& off = paths[path_off];
+  if (!on.finite || !off.finite) return 0;
+  return std::max({0.0, on.lowest - off.highest, off.lowest - on.highest});
+}
 
 Result<Confirmation> confirm(const FlipScorer& scorer, const FlipCase& flip_case) {
   const Interval exact = exact_difference(flip_case);
@@ -196,9 +209,18 @@ Result<Confirmation> confirm(const FlipScorer& scorer, const FlipCase& flip_case
     return Error{ErrorKind::cannot_tell, "the exact logits are beyond the range of binary64"};
   }
   for (const std::size_t path : {path_on, path_off}) {
-    const Result<int> sign = computed_sign(scorer, flip_case, path);
-    if (!sign) return sign.error();
-    result.tokens[path] = *sign >= 0 ? 0 : 1;
+    result.tokens[path] = -1;
+    const std::optional<Interval> computed = computed_difference(scorer, flip_case, path);
+    if (!computed) continue;
+    const int low = mpfr_sgn(computed->low.get());
+    if (low != mpfr_sgn(computed->high.get())) {
+      return Error{ErrorKind::cannot_tell, "256 bits do not tell the logits apart"};
+    }
+    result.tokens[path] = low >= 0 ? 0 : 1;
+    result.paths[path] = {.finite = true,
+                          .lowest = mpfr_get_d(computed->low.get(), MPFR_RNDD),
+                          .highest = mpfr_get_d(computed->high.get(), MPFR_RNDU),
+                          .least_error = least_distance(*computed, exact)};
   }
   return result;
 }

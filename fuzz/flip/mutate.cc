@@ -36,23 +36,6 @@ MutationWeights swarm_weights(Random& random) {
   return weights;
 }
 
-double fitness_of(const FlipScore& score) {
-  constexpr double nothing = -1e9;
-  if (!score.is_finite() || score.bound() <= 0) return nothing;
-  // Differences as seen by the token that wins exactly.
-  const double side = sign_of(score.exact);
-  const double margin = score.margin();
-  const double on = side * score.paths[path_on].difference;
-  const double off = side * score.paths[path_off].difference;
-  const double worse = std::min(on, off);
-  const double better = std::max(on, off);
-  if (score.flips()) return (margin - 0.1 * worse) / score.bound();
-  // Were the margin moved until the worse path is just wrong, it would be about that.
-  const double potential = better > worse ? margin - worse : 0;
-  const double distance = worse > 0 ? worse : -better;
-  return (potential - distance) / score.bound();
-}
-
 CaseTensor Mutator::pick_tensor(Random& random) const {
   if (shape_.kind == CaseKind::sum) {
     return random.once_in(2) ? CaseTensor::state : CaseTensor::tokens;
@@ -220,7 +203,7 @@ FlipCase Mutator::mutate(const ScoredCase& parent, const FlipCase& other,
     apply(static_cast<Mutation>(chosen), parent, other, child, random);
   }
   // What changes elsewhere changes where the tie is.
-  if (random.once_in(4)) return child;
+  if (random.once_in(4) || !objective(shape_.target).seeks_ties) return child;
   if (shape_.kind == CaseKind::sum) {
     move_sum_margin(parent.score, child, random);
   } else {

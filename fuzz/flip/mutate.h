@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "fuzz/flip/case.h"
+#include "fuzz/flip/objective.h"
 #include "fuzz/flip/random.h"
 #include "fuzz/flip/ranges.h"
 #include "fuzz/flip/score.h"
@@ -46,12 +47,8 @@ struct ScoredCase {
   FlipCase flip_case;
   FlipScore score;
   double fitness = 0;
+  Claim claim;  ///< of what the shape's target looks for
 };
-
-/// What the search maximises: margin ÷ bound of a flip, and a little for how surely it flips. Where
-/// nothing flips: how far the worse path is from exact, less the distance to the flip, ÷ bound.
-/// −10^9 where a number is not finite.
-[[nodiscard]] double fitness_of(const FlipScore& score);
 
 class Mutator {
  public:

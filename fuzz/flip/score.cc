@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -173,6 +174,7 @@ FlipScore FlipScorer::score_sum(const FlipCase& flip_case) const {
   for (const std::size_t path : {path_on, path_off}) {
     score.paths[path] = sum_path(shape_, path, trees_[path], flip_case);
   }
+  score.growth = score.bound();
   return score;
 }
 
@@ -181,6 +183,9 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
   const ExactAttentionCase exact = exact_attention_case(flip_case);
   score.exact = exact.difference.value.high;
   score.reference_error = exact.difference.error;
+  for (const ExactHead& head : exact.heads) {
+    score.growth = std::max(score.growth, head.largest_score);
+  }
   const std::vector<float>& tokens = flip_case[CaseTensor::tokens];
   for (const std::size_t path : {path_on, path_off}) {
     const std::vector<float> out = outputs(flip_case, path);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,9 +33,14 @@ struct FlipScore {
   double exact = 0;            ///< the first token's exact logit less the second's
   double reference_error = 0;  ///< |exact − what is exact| is at most that
   std::array<PathScore, 2> paths;
+  /// Rises towards overflow, of equal shapes: the sum of the bounds, which partial sums make up, or
+  /// of attention the largest score, or 0.
+  double growth = 0;
 
   /// The exact distance between the two logits.
   [[nodiscard]] double margin() const;
+  /// How far apart the two paths' differences are.
+  [[nodiscard]] double apart() const { return std::abs(paths[0].difference - paths[1].difference); }
   /// The sum of both paths' bounds.
   [[nodiscard]] double bound() const { return paths[0].bound + paths[1].bound; }
   /// margin ÷ bound.

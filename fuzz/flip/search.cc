@@ -39,15 +39,17 @@ FlipSearch::FlipSearch(const FlipScorer& scorer, const SearchOptions& options)
       islands_(at(options.islands)) {}
 
 ScoredCase FlipSearch::scored(FlipCase flip_case) const {
-  ScoredCase result{std::move(flip_case), {}, 0};
+  ScoredCase result{std::move(flip_case), {}, 0, {}};
+  const Objective& wanted = objective(scorer_.shape().target);
   result.score = scorer_.score(result.flip_case);
-  result.fitness = fitness_of(result.score);
+  result.fitness = wanted.fitness(result.flip_case, result.score);
+  result.claim = wanted.claim(result.flip_case, result.score);
   return result;
 }
 
 void FlipSearch::note(Island& island, const ScoredCase& candidate) const {
-  if (!candidate.score.flips()) return;
-  if (island.best && candidate.score.ratio() <= island.best->scored.score.ratio()) return;
+  if (!candidate.claim.holds()) return;
+  if (island.best && candidate.claim.value <= island.best->scored.claim.value) return;
   island.best = Find{candidate, island.runs};
 }
 
@@ -102,19 +104,17 @@ void FlipSearch::exchange() {
 void FlipSearch::run_baseline(std::int64_t total) {
   const std::int64_t first = baseline_.runs;
   if (total <= first) return;
-  struct Seen {
-    bool flips = false;
-    double ratio = 0;
-  };
-  std::vector<Seen> seen(at(total - first));
+  const Objective& wanted = objective(scorer_.shape().target);
+  std::vector<Claim> seen(at(total - first));
   parallel_for(total - first, options_.threads, [&](std::int64_t i) {
     Random random({options_.seed, baseline_stream + static_cast<std::uint64_t>(first + i), 0});
-    const FlipScore score = scorer_.score(fitter_.random_case(scorer_.shape(), random));
-    if (score.flips()) seen[at(i)] = {true, score.ratio()};
+    const FlipCase drawn = fitter_.random_case(scorer_.shape(), random);
+    seen[at(i)] = wanted.claim(drawn, scorer_.score(drawn));
   });
-  for (const Seen& one : seen) {
-    baseline_.flips += one.flips ? 1 : 0;
-    baseline_.best_ratio = std::max(baseline_.best_ratio, one.ratio);
+  for (const Claim& one : seen) {
+    if (!one.holds()) continue;
+    ++baseline_.finds;
+    baseline_.best_value = std::max(baseline_.best_value, one.value);
   }
   baseline_.runs = total;
 }
@@ -148,7 +148,7 @@ const Find* FlipSearch::best() const {
   const Find* best = nullptr;
   for (const Island& island : islands_) {
     if (!island.best) continue;
-    if (best == nullptr || island.best->scored.score.ratio() > best->scored.score.ratio()) {
+    if (best == nullptr || island.best->scored.claim.value > best->scored.claim.value) {
       best = &*island.best;
     }
   }
@@ -167,13 +167,17 @@ std::optional<FlipSearch::Confirmed> FlipSearch::confirmed() const {
     if (best) finds.push_back({&*best, i});
   }
   std::ranges::sort(finds, [](const Candidate& a, const Candidate& b) {
-    const double left = a.find->scored.score.ratio();
-    const double right = b.find->scored.score.ratio();
+    const double left = a.find->scored.claim.value;
+    const double right = b.find->scored.claim.value;
     return left != right ? left > right : a.island < b.island;
   });
   for (const Candidate& candidate : finds) {
     const Result<Confirmation> checked = confirm(scorer_, candidate.find->scored.flip_case);
-    if (checked && checked->flips()) return Confirmed{*candidate.find, *checked};
+    if (!checked) continue;
+    const ScoredCase& scored = candidate.find->scored;
+    const Claim claim =
+        objective(scorer_.shape().target).confirmed_claim(scored.flip_case, scored.score, *checked);
+    if (claim.holds()) return Confirmed{*candidate.find, *checked, claim};
   }
   return std::nullopt;
 }

@@ -23,7 +23,7 @@ namespace kvsim::fuzz {
 /// Runs of an island between two exchanges: 256, fewer where cases are large.
 [[nodiscard]] std::int64_t epoch_runs(const CaseShape& shape);
 
-/// A flip that was found, and at which run of its island.
+/// What was found, and at which run of its island.
 struct Find {
   ScoredCase scored;
   std::int64_t run = 0;
@@ -37,14 +37,14 @@ struct Island {
   std::int64_t runs = 0;
   std::uint64_t position = 0;  ///< of its random numbers
   std::vector<ScoredCase> members;
-  std::optional<Find> best;  ///< the flip with the largest margin ÷ bound
+  std::optional<Find> best;  ///< whose claim has the largest value
 };
 
 /// Plain random search on the same shape: the yardstick.
 struct Baseline {
   std::int64_t runs = 0;
-  std::int64_t flips = 0;
-  double best_ratio = 0;  ///< largest margin ÷ bound of a flip; 0: none found
+  std::int64_t finds = 0;  ///< cases of which the target's claim holds
+  double best_value = 0;   ///< largest value of such a claim; 0: none found
 };
 
 struct SearchOptions {
@@ -67,12 +67,13 @@ class FlipSearch {
 
   [[nodiscard]] std::int64_t runs() const;
   [[nodiscard]] const Baseline& baseline() const { return baseline_; }
-  /// The best flip of all islands; of equal ones that of the first island.
+  /// The best find of all islands; of equal ones that of the first island.
   [[nodiscard]] const Find* best() const;
-  /// The best flip that MPFR confirms, with what it says; nothing where there is none.
+  /// The best find that is confirmed, with what MPFR says; nothing where there is none.
   struct Confirmed {
     Find find;
     Confirmation confirmation;
+    Claim claim;  ///< the confirmed one
   };
   [[nodiscard]] std::optional<Confirmed> confirmed() const;
 

@@ -74,10 +74,10 @@ Error other_search(std::string_view what) {
 }  // namespace
 
 std::string FlipSearch::state_text() const {
-  // The ratio's bits: a decimal would have to be read back to them.
+  // The value's bits: a decimal would have to be read back to them.
   std::string out =
       fmt::format("{} {} {}\nbaseline {} {} {}\n", first_words, options_.seed, islands_.size(),
-                  baseline_.runs, baseline_.flips, softfloat::from_double(baseline_.best_ratio));
+                  baseline_.runs, baseline_.finds, softfloat::from_double(baseline_.best_value));
   for (const Island& island : islands_) {
     out += fmt::format("island {} {} {} {}\n", island.runs, island.position, island.members.size(),
                        island.best ? 1 : 0);
@@ -102,7 +102,7 @@ Result<bool> FlipSearch::read_state(std::string_view text) {
   const auto take = [&](ScoredCase& place) -> Result<bool> {
     Result<FlipCase> read = reader.next_case();
     if (!read) return read.error();
-    if (read->shape != scorer_.shape()) return other_search("shape, format or kernel");
+    if (read->shape != scorer_.shape()) return other_search("target, shape, format or kernel");
     place = scored(*std::move(read));
     return true;
   };

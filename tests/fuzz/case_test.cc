@@ -46,6 +46,15 @@ TEST(FlipCase, TextIsAsDocumented) {
             "kvsim flip case 1\nkind sum\nstorage binary16\naccumulate binary16\nproduct rounded\n"
             "terms 2\non sequential\noff reverse\nstate\n0x1.8p+0 -0x1p-2\ntokens\n"
             "0x0p+0 0x1p+1\n-0x1p+0 0x1p-1\nend\n");
+  // A case of a flip has no line for that.
+  CaseShape tie_shape = shape;
+  tie_shape.target = Target::tie;
+  FlipCase tie = flip_case;
+  tie.shape = tie_shape;
+  EXPECT_EQ(to_text(tie).substr(0, 38), "kvsim flip case 1\ntarget tie\nkind sum\n");
+  const auto tie_read = parse_case(to_text(tie));
+  ASSERT_TRUE(tie_read);
+  EXPECT_EQ(*tie_read, tie);
   const auto commented = parse_case("# found by hand\n\n" + to_text(flip_case));
   ASSERT_TRUE(commented);
   EXPECT_EQ(*commented, flip_case);
@@ -68,6 +77,8 @@ TEST(FlipCase, RefusesWhatIsNoCase) {
       {"\x1b[31m\n", "line 1: '?[31m' stands where"},
       {replaced(sum, "kind sum", "kind product"),
        "line 2: 'product' stands where sum or attention"},
+      {replaced(sum, "kind sum", "target flop\nkind sum"),
+       "line 2: 'flop' stands where flip, divergence, kl, bound, tie, nan is accepted"},
       {replaced(sum, "binary16", "binary17"),
        "line 3: 'binary17' stands where the name of a format"},
       {replaced(sum, "binary16", "binary64"),
