@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/math/constants/constants.hpp>
 #include <cmath>
 #include <cstddef>
@@ -103,6 +104,36 @@ double exact_below(std::size_t n, double d) {
   return std::ldexp(value, exponent);
 }
 
+/// Pelz, Good: P(√n D < t) = K₀ + K₁ ÷ √n + K₂ ÷ n + K₃ ÷ n^1.5, for t ≤ 2. Every K is a sum over
+/// all integers k of terms with a = π²(k + ½)² and some with b = π²k².
+double expansion_below(double n, double t) {
+  if (t < smallest_limit_argument) return 0;
+  constexpr double pi = boost::math::constants::pi<double>();
+  const double t2 = t * t;
+  const double t4 = t2 * t2;
+  const double t6 = t4 * t2;
+  std::array<double, 4> half = {};
+  std::array<double, 4> whole = {};
+  for (int k = 0; k < 8; ++k) {  // and −1 − k for the halves, −k for the whole numbers
+    const double a = pi * pi * (k + 0.5) * (k + 0.5);
+    const double weight = 2 * exponential(std::max(-2000.0, -a / (2 * t2)));
+    half[0] += weight;
+    half[1] += weight * (a - t2);
+    half[2] += weight * (6 * t6 + 2 * t4 + a * (2 * t4 - 5 * t2) + a * a * (1 - 2 * t2));
+    half[3] += weight * (a * a * a * (5 - 30 * t2) + a * a * (212 * t4 - 60 * t2) +
+                         a * (135 * t4 - 96 * t6) - 30 * t6 - 90 * t6 * t2);
+    const double b = pi * pi * k * k;
+    const double whole_weight = 2 * exponential(std::max(-2000.0, -b / (2 * t2)));
+    whole[2] += whole_weight * b;
+    whole[3] += whole_weight * (3 * b * t2 - b * b);
+  }
+  const double root = std::sqrt(n);
+  const double sum = half[0] / t + half[1] / (6 * t4 * root) +
+                     (half[2] / (72 * t6 * t) - whole[2] / (36 * t2 * t)) / n +
+                     (half[3] / (6480 * t6 * t4) + whole[3] / (216 * t6)) / (n * root);
+  return boost::math::constants::root_half_pi<double>() * sum;
+}
+
 /// P(D⁺ ≥ d), Birnbaum and Tingey; 0 < d < 1.
 double one_sided_tail(double n, double d) {
   double sum = 0;
@@ -199,9 +230,7 @@ double kolmogorov_tail(double n, double d) {
   if (d >= 1) return 0;
   if (n * d * d >= tail_from) return std::min(1.0, 2 * one_sided_tail(n, d));
   if (n <= largest_exact) return 1 - exact_below(static_cast<std::size_t>(n), d);
-  const double root = std::sqrt(n);
-  const double t = root * d;
-  return kolmogorov_limit_tail(t + 1 / (6 * root) + (t - 1) / (4 * n));
+  return 1 - expansion_below(n, std::sqrt(n) * d);
 }
 
 Result<KolmogorovSmirnov> kolmogorov_smirnov(std::span<const double> sample,

@@ -21,13 +21,13 @@ struct KolmogorovSmirnov {
 ///
 /// Where n d² ≥ 4, twice the one-sided tail of Birnbaum and Tingey, d Σ C(n, j) (1 − d − j/n)^(n−j)
 /// (d + j/n)^(j−1): too large by e^−24 of itself. Else, up to n = 1,000, Durbin's matrix in the
-/// form of Marsaglia, Tsang and Wang, which is exact; beyond, Kolmogorov's limit at √n d + 1/(6√n)
-/// + (√n d − 1)/(4n), after Vrbik, off by less than 1e−6. Sources: Birnbaum, Tingey, "One-sided
-/// confidence contours for probability distribution functions", Annals of Mathematical Statistics
-/// 22(4), 1951; Marsaglia, Tsang, Wang, "Evaluating Kolmogorov's distribution", Journal of
-/// Statistical Software 8(18), 2003; Vrbik, "Small-sample corrections to Kolmogorov–Smirnov test
-/// statistic", Pioneer Journal of Theoretical and Applied Statistics 15, 2018; where each is good:
-/// Simard, L'Ecuyer, "Computing the two-sided Kolmogorov–Smirnov distribution", Journal of
+/// form of Marsaglia, Tsang and Wang, which is exact; beyond, the expansion of Pelz and Good in
+/// powers of 1 ÷ √n, off by less than 1e−7. Sources: Birnbaum, Tingey, "One-sided confidence
+/// contours for probability distribution functions", Annals of Mathematical Statistics 22(4), 1951;
+/// Marsaglia, Tsang, Wang, "Evaluating Kolmogorov's distribution", Journal of Statistical Software
+/// 8(18), 2003; Pelz, Good, "Approximating the lower tail-areas of the Kolmogorov–Smirnov
+/// one-sample statistic", JRSS B 38(2), 1976; where each is good, and the expansion as it is used
+/// here: Simard, L'Ecuyer, "Computing the two-sided Kolmogorov–Smirnov distribution", Journal of
 /// Statistical Software 39(11), 2011.
 [[nodiscard]] double kolmogorov_tail(double n, double d);
 

@@ -61,8 +61,8 @@ struct Trend {
 
 /// Whether shares p of n trials rise or fall with a score t, of means p̄ and t̄ over all trials:
 /// z = Σ n(t − t̄)p ÷ √(p̄(1 − p̄) Σ n(t − t̄)²), without a correction for continuity. Source:
-/// Armitage, "Tests for linear trends in proportions and frequencies", Biometrics 11(3), 1955, after
-/// Cochran, Biometrics 10(4), 1954. Errors (usage): counts that are none, a score that is not
+/// Armitage, "Tests for linear trends in proportions and frequencies", Biometrics 11(3), 1955,
+/// after Cochran, Biometrics 10(4), 1954. Errors (usage): counts that are none, a score that is not
 /// finite; (cannot_tell) fewer than two scores with trials, only successes or only failures.
 [[nodiscard]] Result<Trend> cochran_armitage(std::span<const TrendGroup> groups);
 
