@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/crosscheck/report.h"
 #include "cli/crosscheck/request.h"
+#include "gpu/crosscheck/revealed.h"
 #include "gpu/crosscheck/simulated.h"
 
 namespace kvsim {

@@ -35,8 +35,9 @@ constexpr std::array rows{
                "kernels to simulate (default torch-cpu-avx2; torch-cpu with --setting installed)"},
     OptionSpec{"--set", "LINE=VALUE", "change one line of the dispatch, as kvsim run takes it",
                true},
-    OptionSpec{"--revealed", "",
-               "simulate orders revealed here and now instead (linear, sum, mean, rms-norm)"},
+    OptionSpec{
+        "--revealed", "",
+        "simulate orders revealed here and now instead (linear, sum, mean, softmax, rms-norm)"},
     OptionSpec{"--model", "M",
                "whose operators: kv-tiny (default), a name that predict or run knows, or a folder"},
     OptionSpec{"--config", "FILE", "config.json of a model instead"},

@@ -182,124 +182,6 @@ Result<Tensor> NamedSimulation::run(const Check& check, const std::vector<Tensor
   return run_kernel(*name, call);
 }
 
-/// The same operator as a sum of products.
-ReductionShape reduction_shape(const Check& check) {
-  if (check.operation == "linear") {
-    return {.operation = "linear",
-            .format = check.format,
-            .rows = check.rows,
-            .columns = check.outputs,
-            .terms = check.terms};
-  }
-  return {.operation = check.operation == "sum" ? "sum" : "mean",
-          .format = check.operation == "rms-norm" ? binary32 : check.format,
-          .columns = check.rows,
-          .terms = check.terms};
-}
-
-/// The model of sums that are explained, and have one.
-const SumModel* model_of(const RevealedSums& sums) { return sums.model ? &*sums.model : nullptr; }
-
-class RevealedSimulation final : public Simulation {
- public:
-  RevealedSimulation(Backend& backend, const RevealOptions& options)
-      : backend_(backend), options_(options) {}
-
-  [[nodiscard]] Result<std::string> kernel(const Check& check) override {
-    const auto found = find(check);
-    if (!found) return found.error();
-    const SumModel& model = *model_of((*found)->classes.front());
-    std::string text = model.order ? to_string(*model.order) : "the tree itself";
-    if ((*found)->classes.size() > 1) {
-      text += fmt::format(" and {} more", (*found)->classes.size() - 1);
-    }
-    return text;
-  }
-
-  [[nodiscard]] Result<Tensor> run(const Check& check, const std::vector<Tensor>& inputs) override {
-    if (check.operation == "rms-norm") return norm(check, inputs);
-    const auto found = find(check);
-    if (!found) return found.error();
-    const bool is_linear = check.operation == "linear";
-    Tensor out =
-        zero_tensor(model_of((*found)->classes.front())->output,
-                    is_linear ? std::vector{check.rows, check.outputs} : std::vector{check.rows});
-    const std::vector<float> ones(static_cast<std::size_t>(check.terms), 1.0F);
-    const std::span<const float> left = is_linear ? std::span(inputs[0].values) : std::span(ones);
-    const std::span<const float> right = inputs[is_linear ? 1 : 0].values;
-    const std::int64_t columns = is_linear ? check.outputs : check.rows;
-    for (const RevealedSums& sums : (*found)->classes) {
-      const auto part = replay(*model_of(sums), check.terms, left, right, &sums.where);
-      if (!part) return part.error();
-      for (const std::int64_t i : sums.where.rows) {
-        for (const std::int64_t j : sums.where.columns) {
-          const auto at = static_cast<std::size_t>(i * columns + j);
-          out.values[at] = (*part)[at];
-        }
-      }
-    }
-    return out;
-  }
-
- private:
-  [[nodiscard]] Result<const Revelation*> find(const Check& check) {
-    const bool can = check.operation == "linear" || check.operation == "sum" ||
-                     check.operation == "mean" || check.operation == "rms-norm";
-    if (!can) {
-      return Error{ErrorKind::unavailable, fmt::format("{} is not revealed yet", check.operation)};
-    }
-    const ReductionShape shape = reduction_shape(check);
-    std::string key =
-        fmt::format("{} {} {} {} {}", shape.operation, softfloat::format_name(shape.format),
-                    shape.rows, shape.columns, shape.terms);
-    auto known = revealed_.find(key);
-    if (known == revealed_.end()) {
-      auto reduction = make_reduction(backend_, shape);
-      if (!reduction) return reduction.error();
-      auto found = reveal(**reduction, options_);
-      if (!found) return found.error();
-      known = revealed_.emplace(std::move(key), std::move(*found)).first;
-    }
-    if (!known->second.explained()) {
-      return Error{ErrorKind::cannot_tell,
-                   fmt::format("{}: no order explains what was seen; kvsim reveal says more",
-                               size_text(check))};
-    }
-    return static_cast<const Revelation*>(&known->second);
-  }
-
-  /// The norm with the revealed mean; every other step is rounded once.
-  [[nodiscard]] Result<Tensor> norm(const Check& check, const std::vector<Tensor>& inputs) {
-    Check squares = check;
-    squares.operation = "mean";
-    squares.format = binary32;
-    Tensor square = zero_tensor(binary32, inputs[0].shape);
-    std::ranges::transform(inputs[0].values, square.values.begin(), [](float x) { return x * x; });
-    const auto mean = run(squares, {square});
-    if (!mean) return mean.error();
-    Tensor out = zero_tensor(check.format, inputs[0].shape);
-    const auto terms = static_cast<std::size_t>(check.terms);
-    for (std::size_t i = 0; i < out.values.size(); ++i) {
-      const float sum = mean->values[i / terms] + static_cast<float>(check.epsilon);
-      out.values[i] = inputs[0].values[i] * (1 / std::sqrt(sum));
-      if (check.plus_one && check.has_weight) out.values[i] *= 1 + inputs[1].values[i % terms];
-    }
-    Result<bool> done = round_values(check.format, out.values, out.values);
-    if (done && check.has_weight && !check.plus_one) {
-      for (std::size_t i = 0; i < out.values.size(); ++i) {
-        out.values[i] *= inputs[1].values[i % terms];
-      }
-      done = round_values(check.format, out.values, out.values);
-    }
-    if (!done) return done.error();
-    return out;
-  }
-
-  Backend& backend_;
-  RevealOptions options_;
-  std::map<std::string, Revelation> revealed_;
-};
-
 }  // namespace
 
 std::span<const VectorSumRule> vector_sum_rules() { return sum_rules; }
@@ -307,10 +189,6 @@ std::span<const VectorSumRule> vector_sum_rules() { return sum_rules; }
 std::unique_ptr<Simulation> named_simulation(DispatchChoice dispatch,
                                              std::map<std::string, std::string> orders) {
   return std::make_unique<NamedSimulation>(std::move(dispatch), std::move(orders));
-}
-
-std::unique_ptr<Simulation> revealed_simulation(Backend& backend, const RevealOptions& options) {
-  return std::make_unique<RevealedSimulation>(backend, options);
 }
 
 }  // namespace kvsim::gpu

@@ -10,7 +10,6 @@
 
 #include "gpu/backend.h"
 #include "gpu/crosscheck/check.h"
-#include "gpu/reveal/reveal.h"
 #include "sim/dispatch_choice.h"
 #include "sim/engine/columns.h"
 #include "softfloat/result.h"
@@ -49,11 +48,5 @@ struct VectorSumRule {
 /// kernel itself where it is an eager one.
 [[nodiscard]] std::unique_ptr<Simulation> named_simulation(
     DispatchChoice dispatch, std::map<std::string, std::string> orders = {});
-
-/// Orders revealed on the back end, shape by shape, when they are asked for: linear, sum and mean
-/// as reveal() finds them, and rms-norm with the revealed mean. All else is unavailable. The back
-/// end must outlive it. Errors (cannot_tell): no order explains what was seen.
-[[nodiscard]] std::unique_ptr<Simulation> revealed_simulation(Backend& backend,
-                                                              const RevealOptions& options);
 
 }  // namespace kvsim::gpu
