@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -63,7 +64,7 @@ TEST(McNemarTest, EqualsTheBinomialTestOfScipy) {
     ASSERT_TRUE(found) << found.error().message;
     expect_near(found->p, row["p"], "p", 1e-8);
     ASSERT_TRUE(found->odds_ratio);
-    const auto odds = [&](int i) {
+    const auto odds = [&](std::size_t i) {
       return row["odds"][i].is_null() ? infinity : row["odds"][i].get<double>();
     };
     if (odds(0) == infinity) {
