@@ -23,7 +23,6 @@
 #include "fuzz/flip/score.h"
 #include "fuzz/flip/search.h"
 #include "model/mapped_file.h"
-#include "softfloat/sha256.h"
 
 namespace kvsim {
 namespace {
@@ -126,8 +125,7 @@ Result<Answer> run_flip(const ParsedOptions& options) {
   std::string file;
   if (found && !folder.empty()) {
     const std::string text = fuzz::to_text(found->find.scored.flip_case);
-    const std::string digest = sha256(std::as_bytes(std::span(text))).substr(0, 16);
-    file = fmt::format("{}/{}-{}.case", folder, to_string(request->shape.target), digest);
+    file = fmt::format("{}/{}", folder, fuzz::case_file_name(found->find.scored.flip_case));
     std::error_code failed;  // told by writing the file
     std::filesystem::create_directories(folder, failed);
     const auto written = write_output_file(file, text);

@@ -71,7 +71,7 @@ class ExactAccumulator {
       return result;
     }
     if (positive_infinity_ || negative_infinity_) {
-      return detail::infinite_result(to, negative_infinity_, mode);
+      return round_pack(to, Exact{Class::infinity, negative_infinity_, 0, 0}, mode);
     }
     return round_pack(to, value(mode.rounding), mode);
   }

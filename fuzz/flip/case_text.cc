@@ -8,12 +8,14 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "fuzz/flip/case.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/host.h"
 #include "softfloat/mutants.h"
+#include "softfloat/sha256.h"
 #include "softfloat/text.h"
 
 namespace kvsim::fuzz {
@@ -297,6 +299,12 @@ std::string to_text(const FlipCase& flip_case) {
     }
   }
   return out + "end\n";
+}
+
+std::string case_file_name(const FlipCase& flip_case) {
+  const std::string text = to_text(flip_case);
+  return fmt::format("{}-{}.case", to_string(flip_case.shape.target),
+                     sha256(std::as_bytes(std::span(text))).substr(0, 16));
 }
 
 Result<FlipCase> parse_case(std::string_view text) {

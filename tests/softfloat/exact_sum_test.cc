@@ -6,66 +6,18 @@
 
 #include "softfloat/exact_sum.h"
 
-#include <gmp.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "softfloat/formats.h"
 #include "tests/softfloat/operands.h"
+#include "tests/softfloat/sum_oracle.h"
 
 namespace kvsim::oracle {
 namespace {
 
 using namespace softfloat;  // NOLINT: the formats by their names
-
-constexpr long kUnit = -2200;
-
-/// The exact sum of products, or of numbers where b is empty. Specials and zeros by the rules of
-/// IEEE 754: opposite infinities and infinity × 0 are invalid, zeros of one sign keep it.
-Exact defined_dot(const Format& f, std::span<const Bits> a, std::span<const Bits> b) {
-  mpz_t total, one;
-  mpz_inits(total, one, static_cast<mpz_ptr>(nullptr));
-  bool nan = false, invalid = false, plus = false, minus = false;
-  bool zeros = true, positive_zero = a.empty(), negative_zero = false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const Operand x = decode(f, a[i]);
-    const Operand y =
-        b.empty() ? Operand{Kind::finite, false, false, false, 1, 0} : decode(f, b[i]);
-    const bool negative = x.negative != y.negative;
-    if (x.kind == Kind::nan || y.kind == Kind::nan) {
-      nan = true;
-    } else if (x.kind == Kind::infinite || y.kind == Kind::infinite) {
-      invalid = invalid || x.kind == Kind::zero || y.kind == Kind::zero;
-      (negative ? minus : plus) = true;
-    } else if (x.kind == Kind::zero || y.kind == Kind::zero) {
-      (negative ? negative_zero : positive_zero) = true;
-    } else {
-      zeros = false;
-      mpz_set_ui(one, x.significand);
-      mpz_mul_ui(one, one, y.significand);
-      mpz_mul_2exp(one, one, static_cast<mp_bitcnt_t>(x.exponent + y.exponent - kUnit));
-      if (negative) mpz_neg(one, one);
-      mpz_add(total, total, one);
-    }
-  }
-  Exact result;
-  if (nan || invalid || (plus && minus)) {
-    result.kind = Kind::nan;
-    result.invalid = invalid || (plus && minus);
-  } else if (plus || minus) {
-    result.kind = Kind::infinite;
-    result.negative = minus;
-  } else {
-    result = exact_value(total, kUnit);
-    if (zeros && positive_zero != negative_zero) {
-      result.cancelled = false;
-      result.negative = negative_zero;
-    }
-  }
-  mpz_clears(total, one, static_cast<mpz_ptr>(nullptr));
-  return result;
-}
 
 constexpr Format kFormats[] = {binary64, binary32, binary16, bfloat16, e8m13, e4m3, e2m1};
 

@@ -5,96 +5,18 @@
 
 #include "softfloat/fused_sum.h"
 
-#include <gmp.h>
 #include <gtest/gtest.h>
 
 #include "softfloat/formats.h"
 #include "tests/softfloat/operands.h"
+#include "tests/softfloat/sum_oracle.h"
 
 namespace kvsim::oracle {
 namespace {
 
 using namespace softfloat;  // NOLINT: the formats by their names
 
-/// A term by its definition: significand × 2^unit, aligned by `exponent`.
-struct Term {
-  Kind kind = Kind::zero;
-  bool negative = false;
-  int exponent = 0;
-  long unit = 0;
-  std::uint64_t significand = 0;
-};
-
 Bits from_value(float x) { return std::bit_cast<std::uint32_t>(x); }
-
-Term term(const Format& f, Bits bits) {
-  const Operand o = decode(f, bits);
-  Term t{o.kind, o.negative, 0, o.exponent, o.significand};
-  if (o.kind == Kind::finite) {
-    const int log2 = o.exponent + bit_length(o.significand) - 1;
-    t.exponent = std::max(log2, limits(f).emin);
-  }
-  return t;
-}
-
-Term product(const Term& a, const Term& b) {
-  Term t;
-  t.negative = a.negative != b.negative;
-  const auto either = [&](Kind kind) { return a.kind == kind || b.kind == kind; };
-  if (either(Kind::nan) || (either(Kind::infinite) && either(Kind::zero))) {
-    t.kind = Kind::nan;
-  } else if (either(Kind::infinite)) {
-    t.kind = Kind::infinite;
-  } else if (!either(Kind::zero)) {
-    t = {Kind::finite, t.negative, a.exponent + b.exponent, a.unit + b.unit,
-         a.significand * b.significand};
-  }
-  return t;
-}
-
-Rounded defined_sum(const std::vector<Term>& terms, const FusedSum& sum) {
-  Exact result;
-  bool all_negative_zero = !terms.empty(), any = false, plus = false, minus = false, nan = false;
-  int largest = 0;
-  for (const Term& t : terms) {
-    nan = nan || t.kind == Kind::nan;
-    if (t.kind == Kind::infinite) (t.negative ? minus : plus) = true;
-    all_negative_zero = all_negative_zero && t.kind == Kind::zero && t.negative;
-    if (t.kind == Kind::zero && sum.zero_exponent == FusedSum::no_zero_exponent) continue;
-    const int exponent = t.kind == Kind::zero ? sum.zero_exponent : t.exponent;
-    largest = any ? std::max(largest, exponent) : exponent;
-    any = true;
-  }
-  if (nan || (plus && minus)) {
-    result.kind = Kind::nan;
-    result.invalid = !nan;
-  } else if (plus || minus) {
-    result.kind = Kind::infinite;
-    result.negative = minus;
-  } else {
-    const long unit = static_cast<long>(largest) - sum.fraction_bits;
-    mpz_t total, one;
-    mpz_inits(total, one, static_cast<mpz_ptr>(nullptr));
-    for (const Term& t : terms) {
-      if (t.kind == Kind::zero) continue;
-      mpz_set_ui(one, t.significand);
-      if (t.unit >= unit) {
-        mpz_mul_2exp(one, one, static_cast<mp_bitcnt_t>(t.unit - unit));
-      } else {
-        mpz_tdiv_q_2exp(one, one, static_cast<mp_bitcnt_t>(unit - t.unit));
-      }
-      if (t.negative) mpz_neg(one, one);
-      mpz_add(total, total, one);
-    }
-    result = exact_value(total, unit);
-    if (result.kind == Kind::zero) {
-      result.cancelled = false;
-      result.negative = all_negative_zero;
-    }
-    mpz_clears(total, one, static_cast<mpz_ptr>(nullptr));
-  }
-  return round(result, sum.output, sum.mode);
-}
 
 TEST(FusedSum, FollowsItsDefinition) {
   constexpr Format kInputs[] = {binary16, bfloat16, tf32, e4m3, e5m2, e2m1, e4m3fnuz, binary32};

@@ -17,8 +17,9 @@ ARROWS = {
     "gpu": {"gpu", "include", "run", "sim", "model", "softfloat"},
     "experiments": {"experiments", "fuzz", "gpu", "run", "sim", "model", "softfloat"},
 }
-# These may include anything, tests only from tests.
+# These may include anything; tests only tests and fuzz targets, which are tests.
 TOP = {"cli", "tests", "cmake", "fuzz/targets"}
+TESTS = {"tests", "fuzz/targets"}
 FOLDERS = tuple(ARROWS) + ("cli", "tests", "cmake")
 
 LIBRARIES = ("softfloat", "sim", "model", "run", "gpu", "experiments")

@@ -58,7 +58,7 @@ def check_includes(path: pathlib.PurePath, code: str, existing: set[str]):
             yield place, "include", f'"{target}" is no file of the repository, named from its root'
             continue
         if room == "tests" or target.startswith("tests/"):
-            allowed = room == "tests"
+            allowed = room in rules.TESTS
         else:
             allowed = room in rules.TOP or pathlib.PurePath(target).parts[0] in rules.ARROWS[room]
         if not allowed:
