@@ -190,6 +190,7 @@ void check_passes(kvsim::IncrementalDecoder& decoder, kvsim::IncrementalDecoder&
   const std::int64_t rows = input.between(1, 12);
   const std::int64_t more = input.between(1, 3);
   std::vector<std::int32_t> tokens;
+  tokens.reserve(static_cast<std::size_t>(rows + more));
   for (std::int64_t i = 0; i < rows + more; ++i) {
     tokens.push_back(static_cast<std::int32_t>(input.below(vocabulary)));
   }

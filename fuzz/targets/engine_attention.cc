@@ -103,8 +103,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   options.engine.threads = static_cast<int>(threads);
   if (problem.storage != sf::binary32) {
-    problem.k = *kvsim::NumberPointer::of(problem.storage, k.codes.data());
-    problem.v = *kvsim::NumberPointer::of(problem.storage, v.codes.data());
+    const auto code =
+        problem.storage == sf::binary16 ? kvsim::NumberCode::binary16 : kvsim::NumberCode::bfloat16;
+    problem.k = {code, k.codes.data()};
+    problem.v = {code, v.codes.data()};
   }
   expect_equal();
   return 0;

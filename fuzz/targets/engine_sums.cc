@@ -40,6 +40,7 @@ struct Case {
 
   [[nodiscard]] std::vector<Bits> column(std::int64_t j) const {
     std::vector<Bits> codes;
+    codes.reserve(a.size());
     for (std::int64_t k = 0; k < terms; ++k) {
       codes.push_back(b[static_cast<std::size_t>(k * columns + j)]);
     }
@@ -49,6 +50,7 @@ struct Case {
 
 std::vector<float> floats(const Format& format, const std::vector<Bits>& codes) {
   std::vector<float> values;
+  values.reserve(codes.size());
   for (const Bits code : codes) values.push_back(sf::to_float(format, code));
   return values;
 }

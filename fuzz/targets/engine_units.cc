@@ -77,6 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) {
       std::vector<Bits> column;
+      column.reserve(static_cast<std::size_t>(terms));
       for (std::int64_t k = 0; k < terms; ++k) column.push_back(b.codes[b_place(k, j)]);
       kvsim::DotOperands operands;
       operands.a = std::span(a.codes).subspan(static_cast<std::size_t>(i * terms),
@@ -92,7 +93,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   problem.terms = problem.a_stride = terms;
   problem.columns = columns;
   problem.a = a.values.data();
-  problem.b = as_codes ? *kvsim::NumberPointer::of(unit.operand, b.short_codes.data())
+  const auto code =
+      unit.operand == sf::binary16 ? kvsim::NumberCode::binary16 : kvsim::NumberCode::bfloat16;
+  problem.b = as_codes ? kvsim::NumberPointer(code, b.short_codes.data())
                        : kvsim::NumberPointer(b.values.data());
   problem.b_transposed = transposed;
   problem.b_stride = transposed ? terms : columns;

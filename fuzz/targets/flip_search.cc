@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -116,7 +115,7 @@ std::optional<ReadCase> read_case(const std::uint8_t* data, std::size_t size) {
 std::size_t put(const flip::FlipCase& flip_case, std::uint8_t* data, std::size_t most) {
   const std::string text = flip::to_text(flip_case);
   if (text.size() > most) return 0;
-  std::memcpy(data, text.data(), text.size());
+  std::ranges::copy(text, data);
   return text.size();
 }
 
