@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/crosscheck/report.h"
 #include "cli/crosscheck/request.h"
+#include "cli/progress.h"
 #include "gpu/crosscheck/revealed.h"
 #include "gpu/crosscheck/simulated.h"
 
@@ -62,7 +63,9 @@ Result<Answer> run_crosscheck(const ParsedOptions& options) {
   results.reserve(request->cases.size());
   std::size_t differing = 0;
   std::set<std::string> shrunk;  // of each kind one difference is made small
+  Progress progress("crosscheck", options);
   for (const CrosscheckCase& one : request->cases) {
+    progress.show(static_cast<double>(results.size()) / static_cast<double>(request->cases.size()));
     const std::string kind = kind_of(one.check);
     results.push_back(run_case(*request->backend, *simulation, one, request->common.seed,
                                !shrunk.contains(kind)));

@@ -24,7 +24,8 @@ constexpr std::array global_option_rows{
     OptionSpec{"--quiet", "", "nothing on standard error but errors"},
     OptionSpec{
         "--progress", "",
-        "show progress on standard error from the start (default: once it takes over a second)"},
+        "progress on standard error from the start, also where that is no terminal (default: on a "
+        "terminal, once it takes over a second)"},
     OptionSpec{"--help", "", "print this text"},
     OptionSpec{"--version", "", "print the version"},
 };

@@ -13,8 +13,8 @@ namespace kvsim {
 
 Progress::Progress(std::string command, const ParsedOptions& options)
     : command_(std::move(command)),
-      is_quiet_(options.has("--quiet")),
       is_terminal_(::isatty(STDERR_FILENO) == 1),
+      is_shown_(!options.has("--quiet") && (is_terminal_ || options.has("--progress"))),
       start_(Clock::now()),
       next_(start_ + std::chrono::seconds(options.has("--progress") ? 0 : 1)) {}
 
@@ -24,7 +24,7 @@ Progress::~Progress() {
 
 void Progress::show(double share) {
   const Clock::time_point now = Clock::now();
-  if (is_quiet_ || now < next_ || share >= 1) return;
+  if (!is_shown_ || now < next_ || share >= 1) return;
   next_ = now + (is_terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000));
   const double passed = std::chrono::duration<double>(now - start_).count();
   // Before a hundredth is done there is nothing to estimate from.

@@ -9,10 +9,10 @@
 
 namespace kvsim {
 
-/// Tells on standard error how far a long command is: nothing in the first second (--progress: from
-/// the start), nothing at all under --quiet. On a terminal one line that is overwritten; elsewhere
-/// at most one whole line a second. The time that is left is estimated from the share. Time decides
-/// only what is shown, never a result.
+/// Tells on standard error how far a long command is: on a terminal one line that is overwritten,
+/// nothing in the first second; with --progress from the start, and elsewhere too, at most one whole
+/// line a second. Nothing at all under --quiet. The time that is left is estimated from the share.
+/// Time decides only what is shown, never a result.
 class Progress {
  public:
   Progress(std::string command, const ParsedOptions& options);
@@ -27,8 +27,8 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string command_;
-  bool is_quiet_;
   bool is_terminal_;
+  bool is_shown_;
   bool has_line_ = false;
   Clock::time_point start_;
   Clock::time_point next_;

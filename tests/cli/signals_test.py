@@ -5,6 +5,7 @@
 
 import os
 import pathlib
+import pty
 import signal
 import subprocess
 import sys
@@ -61,6 +62,19 @@ class Signals(unittest.TestCase):
         text, progress = process.communicate()
         self.assertEqual((process.returncode, text), (130, b""))
         self.assertTrue(progress.endswith(b" %\n"), progress[-80:])
+
+    def test_progress_is_for_terminals(self):
+        process = subprocess.Popen(SLOW, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        ours, theirs = pty.openpty()
+        on_terminal = subprocess.Popen(SLOW, stdout=subprocess.DEVNULL, stderr=theirs)
+        time.sleep(4)
+        for each in (process, on_terminal):
+            interrupt(each)
+        self.assertEqual(process.communicate(), (b"", b""))
+        line = os.read(ours, 4096)
+        os.close(ours)
+        os.close(theirs)
+        self.assertTrue(line.startswith(b"\r\x1b[Kkvsim predict: "), line)
 
 
 if __name__ == "__main__":
