@@ -10,9 +10,9 @@
 namespace kvsim {
 
 /// Tells on standard error how far a long command is: on a terminal one line that is overwritten,
-/// nothing in the first second; with --progress from the start, and elsewhere too, at most one whole
-/// line a second. Nothing at all under --quiet. The time that is left is estimated from the share.
-/// Time decides only what is shown, never a result.
+/// nothing in the first second; with --progress from the start, and elsewhere too, at most one
+/// whole line a second. Nothing at all under --quiet. The time that is left is estimated from the
+/// share. Time decides only what is shown, never a result.
 class Progress {
  public:
   Progress(std::string command, const ParsedOptions& options);
