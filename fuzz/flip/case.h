@@ -112,7 +112,7 @@ inline constexpr std::size_t most_case_text = std::size_t{1} << 27;       ///< b
 /// The text of a case, in lines: docs/fuzzing.md. Numbers are hex floats, exact.
 [[nodiscard]] std::string to_text(const FlipCase& flip_case);
 
-/// The name of a case's file: "flip-DIGEST.case", by what the case shows and the digest of its text.
+/// The name of a case's file: "flip-DIGEST.case", what it shows and the digest of its text.
 [[nodiscard]] std::string case_file_name(const FlipCase& flip_case);
 
 /// Reads a case. Errors (file) name the line, what stands there and what is accepted; numbers must
