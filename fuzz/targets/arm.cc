@@ -8,14 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
+
+#include "fuzz/targets/input.h"
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_error(const kvsim::Error& error) {
   require(!error.message.empty() && error.message.size() < 4000);

@@ -11,12 +11,11 @@
 
 #include "fuzz/flip/case.h"
 #include "fuzz/flip/score.h"
+#include "fuzz/targets/input.h"
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_error(const kvsim::Error& error) {
   require(!error.message.empty() && error.message.size() < 4000);

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <span>
 #include <string>
 
+#include "fuzz/targets/input.h"
 #include "model/gguf_metadata.h"
 #include "model/gguf_model.h"
 #include "model/gguf_tensors.h"
@@ -18,9 +18,7 @@
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_error(const kvsim::Error& error) {
   require(error.kind == kvsim::ErrorKind::file);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <source_location>
 #include <span>
 #include <string_view>
 
@@ -14,9 +16,12 @@
 /// What targets share that make values of their input instead of reading it as text.
 namespace kvsim::targets {
 
-/// Ends the process, which is a finding, where the condition does not hold.
-inline void require(bool condition) {
-  if (!condition) std::abort();
+/// Ends the process, which is a finding, where the condition does not hold, and says where:
+/// scripts/fuzz-nightly tells findings apart by it.
+inline void require(bool condition, std::source_location place = std::source_location::current()) {
+  if (condition) return;
+  std::fprintf(stderr, "requirement not met: %s:%u\n", place.file_name(), place.line());
+  std::abort();
 }
 
 /// An error that a user may see: one line that is not too long.

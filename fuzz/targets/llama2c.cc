@@ -8,15 +8,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <vector>
 
+#include "fuzz/targets/input.h"
+
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_places(const kvsim::Llama2cContent& content, std::span<const std::byte> file) {
   std::vector<std::span<const std::byte>> parts;

@@ -7,18 +7,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz/targets/input.h"
 #include "sim/sum_tree.h"
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_error(const kvsim::Error& error) {
   require(!error.message.empty() && error.message.size() < 4000);

@@ -8,15 +8,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "fuzz/targets/input.h"
+
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 }  // namespace
 

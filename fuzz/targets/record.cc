@@ -8,18 +8,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "fuzz/targets/input.h"
 #include "run/record_reader.h"
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_error(const kvsim::Error& error) {
   require(!error.message.empty() && error.message.size() < 4000);

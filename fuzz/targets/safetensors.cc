@@ -8,20 +8,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "fuzz/targets/input.h"
 #include "model/attention_tensors.h"
 #include "model/safetensors_writer.h"
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using kvsim::targets::require;
 
 void check_error(const kvsim::Error& error) {
   require(!error.message.empty() && error.message.size() < 2000);
