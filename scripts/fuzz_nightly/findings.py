@@ -28,6 +28,7 @@ MOST_FRAMES = 3
 
 # The first that matches says what kind of failure it was.
 KINDS = (
+    re.compile(r"requirement not met: (?:\S*/)?(\S+)"),
     re.compile(r"ERROR: AddressSanitizer: ([\w-]+)"),
     re.compile(r"ERROR: LeakSanitizer: ([\w -]+)"),
     re.compile(r"runtime error: ([^\n]+)"),
@@ -59,19 +60,22 @@ def without_numbers(text: str) -> str:
 
 def cause_of(log: str, otherwise: str) -> Cause:
     """The cause that a sanitizer's or libFuzzer's log names; `otherwise` is the kind where it names
-    none."""
+    none. A requirement of a target is named by its file and line."""
     kind = otherwise
     for pattern in KINDS:
         if found := pattern.search(log):
-            kind = without_numbers(found[1])
+            kind = found[1] if pattern is KINDS[0] else without_numbers(found[1])
             break
     frames = []
-    stack = log.split("\n\n")[0] if "\n\n" in log and "#0 " in log.split("\n\n")[0] else log
-    for frame in FRAME.finditer(stack):
+    # The first stack is the failure's; others say who allocated or freed.
+    first = re.search(r"^\s*#0 (?:.*\n)(?:\s*#\d+ .*(?:\n|$))*", log, re.MULTILINE)
+    for frame in FRAME.finditer(first[0] if first else ""):
         name = frame["function"]
         if name is None:
             offset = OFFSET.search(frame["rest"])
-            name = offset[1] if offset else "unknown"
+            if offset is None or "/lib" in frame["rest"] or ".so" in frame["rest"]:
+                continue
+            name = offset[1]
         name = re.sub(r"\(anonymous namespace\)::", "", name)
         name = re.sub(r"[(<].*$", "", name)
         if not BESIDE.match(name):
