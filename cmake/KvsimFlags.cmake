@@ -30,14 +30,17 @@ set(KVSIM_TEST_OPTIMISATION -O1)
 set(KVSIM_TEXT_OPTIMISATION $<$<BOOL:${KVSIM_SANITIZE}>:-O0>)
 
 set(KVSIM_SANITIZER_FLAGS "")
-if(KVSIM_SANITIZE OR KVSIM_BUILD_FUZZERS)
+if(KVSIM_FUZZING_ENGINE)
+  # OSS-Fuzz and ClusterFuzzLite: CMAKE_CXX_FLAGS has the sanitizers.
+  target_compile_definitions(kvsim_flags INTERFACE KVSIM_SANITIZED)
+elseif(KVSIM_SANITIZE OR KVSIM_BUILD_FUZZERS)
   set(KVSIM_SANITIZER_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
 endif()
 # What libFuzzer sees of the program: all it can in the build that hunts; in the sanitizer build,
 # whose tests have to be quick, which edges were taken, in the libraries and the fuzz targets.
 set(KVSIM_COVERAGE_FLAGS "")
-if(KVSIM_BUILD_FUZZERS)
+if(KVSIM_BUILD_FUZZERS AND NOT KVSIM_FUZZING_ENGINE)
   list(APPEND KVSIM_SANITIZER_FLAGS -fsanitize=fuzzer-no-link)
 elseif(KVSIM_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
   set(KVSIM_COVERAGE_FLAGS -fsanitize-coverage=inline-8bit-counters,pc-table)

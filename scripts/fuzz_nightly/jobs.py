@@ -112,6 +112,31 @@ class Target:
         return {"seconds": round(time.monotonic() - began, 2), **total, "exit": status,
                 "new": sum(1 for _ in self.corpus.iterdir()) - before}
 
+    def prune(self):
+        """Keeps of the corpus only what reaches something that the repository's does not."""
+        if not self.corpus.is_dir():
+            return
+        pruned = self.corpus.with_name(f"{self.name}.pruned")
+        shutil.rmtree(pruned, ignore_errors=True)
+        pruned.mkdir()
+        repository = [self.repository_corpus] * self.repository_corpus.is_dir()
+        status, _ = run([self.program, "-merge=1", f"-timeout={INPUT_SECONDS}",
+                         *TARGET_FLAGS.get(self.name, []), pruned, *repository, self.corpus],
+                        self.log.with_suffix(".prune.log"), 3600)
+        if status != 0:
+            return  # the corpus stays as it is; the next slice meets what failed
+        for path in pruned.iterdir():
+            if any((folder / path.name).exists() for folder in repository):
+                path.unlink()
+        kept = {path.name for path in pruned.iterdir()}
+        # One file at a time, so that a kill leaves a corpus that is whole.
+        for name in kept:
+            (pruned / name).replace(self.corpus / name)
+        for path in list(self.corpus.iterdir()):
+            if path.name not in kept:
+                path.unlink()
+        pruned.rmdir()
+
     def file_artifacts(self, found: Found) -> int:
         """Hands over every failing input that lies there, and sets it aside."""
         if not self.artifacts.is_dir():

@@ -24,15 +24,21 @@ from fuzz_nightly import findings  # noqa: E402
 FAKE = r"""#!/bin/sh
 here=$(dirname "$0")
 corpus=
+merge= last=
 for argument; do
   case $argument in
+    -merge=1) merge=1 ;;
     -max_total_time=*) seconds=${argument#*=} ;;
     -seed=*) seed=${argument#*=} ;;
     -artifact_prefix=*) prefix=${argument#*=} ;;
     -*) ;;
-    *) [ -n "$corpus" ] || corpus=$argument ;;
+    *) [ -n "$corpus" ] || corpus=$argument; last=$argument ;;
   esac
 done
+if [ -n "$merge" ]; then
+  cp "$(ls "$last"/* | head -n 1)" "$corpus"
+  exit 0
+fi
 fail() {
   echo "==$$== ERROR: libFuzzer: deadly signal"
   echo "    #0 0x$$ in abort stdlib/abort.c:79"
@@ -205,6 +211,18 @@ class Nightly(unittest.TestCase):
         self.assertTrue(kept[0].exists())
         self.assertIn("kvsim::one", self.ledger.read_text())  # of the slice that was killed
         self.assertEqual(done.returncode, 1)
+
+    def test_pruning_keeps_what_the_merge_keeps(self):
+        self.target("a")
+        for _ in range(3):
+            self.assertEqual(self.night().returncode, 0)
+        corpus = self.state / "corpus/a"
+        first = min(path.name for path in corpus.iterdir())
+        done = subprocess.run([*self.command(1, 1), "--prune"], capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([path.name for path in corpus.iterdir()], [first])
+        self.assertFalse((self.state / "corpus/a.pruned").exists())
 
     def test_errors(self):
         self.assertEqual(self.night().returncode, 3)  # no programs
