@@ -7,9 +7,10 @@ set(KVSIM_CUDA "" CACHE STRING
 one, or what scripts/cuda/install has put into the cache folder; OFF: none")
 
 set(KVSIM_NVCC "")
-# From A100 to RTX Blackwell; a of 90a: Hopper's own instructions.
+# From A100 to RTX Blackwell. a of 90a: Hopper's own instructions; f of 120f: those of sm_120 and
+# sm_121.
 set(KVSIM_CUDA_ARCHITECTURES "")
-foreach(architecture 80 86 89 90a 100 120)
+foreach(architecture 80 86 89 90a 100 120f)
   list(APPEND KVSIM_CUDA_ARCHITECTURES -gencode
     "arch=compute_${architecture},code=sm_${architecture}")
 endforeach()

@@ -4,11 +4,13 @@
 /// One instruction of a matrix unit for each row of operands. Every row of A is the same, so is
 /// every column of B and every element of C, so that every element of D is one result: the host
 /// checks that its place in the tile does not matter. Fragments as in NVIDIA's "PTX ISA" 9.0,
-/// sections on mma and wgmma: in each of these instructions K fills 32 bytes, and a register of A
-/// or B holds the bytes from 4 t on, or from 16 + 4 t on, with t the lane modulo 4.
+/// sections on mma, mma with block scaling and wgmma: K fills 32 bytes, and a register of A or B
+/// holds the bytes from 4 t on, or from 16 + 4 t on, with t the lane modulo 4. Of f64 a register of
+/// A or B holds element t, 4 + t, 8 + t ….
 ///
-/// a and b: 8 words for each row. c: one word, a binary16 in its lower half. d: the tile of each
-/// row, by rows, one word for each element.
+/// a and b: 8 words for each row; f64 with K = 16: 32. c: one word, a binary16 in its lower half; a
+/// binary64: two. d: the tile of each row, by rows, as many words for each element. a_scales and
+/// b_scales: one word for each row, the scale of the first block in the lowest byte.
 
 #include <cstdint>
 
@@ -17,6 +19,11 @@
 #define KVSIM_HAS_FP8 1
 #else
 #define KVSIM_HAS_FP8 0
+#endif
+#if defined(__CUDA_ARCH_FAMILY_SPECIFIC__) && __CUDA_ARCH_FAMILY_SPECIFIC__ == 1200
+#define KVSIM_HAS_SCALES 1
+#else
+#define KVSIM_HAS_SCALES 0
 #endif
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KVSIM_HAS_WGMMA 1
@@ -54,6 +61,17 @@ __device__ void store(std::uint32_t* d, unsigned rows, const std::uint32_t (&val
 /// The same of a result of two registers of two binary16 each.
 __device__ void store_halves(std::uint32_t* d, unsigned rows, const std::uint32_t (&value)[2]) {
   store(d, rows, {value[0] & 0xffff, value[0] >> 16, value[1] & 0xffff, value[1] >> 16});
+}
+
+/// The lane's columns of its rows of results in binary64: of row g, and of g + 8 where there are
+/// four.
+template <unsigned count>
+__device__ void store(std::uint32_t* d, const double (&value)[count]) {
+  const unsigned lane = threadIdx.x % 32;
+  double* const tile = reinterpret_cast<double*>(d) + 32 * count * blockIdx.x;
+  for (unsigned i = 0; i < count; ++i) {
+    tile[8 * (lane / 4 + 8 * (i / 2)) + 2 * (lane % 4) + i % 2] = value[i];
+  }
 }
 
 #if KVSIM_HAS_WGMMA
@@ -111,11 +129,76 @@ KVSIM_MMA_F32(kvsim_mma_f16_f32, "m16n8k16", "f16")
 KVSIM_MMA_F32(kvsim_mma_bf16_f32, "m16n8k16", "bf16")
 KVSIM_MMA_F32(kvsim_mma_tf32_f32, "m16n8k8", "tf32")
 KVSIM_MMA_F16(kvsim_mma_f16_f16, "m16n8k16", "f16")
+#if KVSIM_HAS_SCALES
+#define KVSIM_8BIT "kind::f8f6f4.m16n8k32"
+KVSIM_MMA_F32(kvsim_mma_e3m2_f32, KVSIM_8BIT, "e3m2")
+KVSIM_MMA_F32(kvsim_mma_e2m3_f32, KVSIM_8BIT, "e2m3")
+KVSIM_MMA_F32(kvsim_mma_e2m1_f32, KVSIM_8BIT, "e2m1")
+KVSIM_MMA_F16(kvsim_mma_e3m2_f16, KVSIM_8BIT, "e3m2")
+KVSIM_MMA_F16(kvsim_mma_e2m3_f16, KVSIM_8BIT, "e2m3")
+KVSIM_MMA_F16(kvsim_mma_e2m1_f16, KVSIM_8BIT, "e2m1")
+#else
+#define KVSIM_8BIT "m16n8k32"
+#endif
 #if KVSIM_HAS_FP8
-KVSIM_MMA_F32(kvsim_mma_e4m3_f32, "m16n8k32", "e4m3")
-KVSIM_MMA_F32(kvsim_mma_e5m2_f32, "m16n8k32", "e5m2")
-KVSIM_MMA_F16(kvsim_mma_e4m3_f16, "m16n8k32", "e4m3")
-KVSIM_MMA_F16(kvsim_mma_e5m2_f16, "m16n8k32", "e5m2")
+KVSIM_MMA_F32(kvsim_mma_e4m3_f32, KVSIM_8BIT, "e4m3")
+KVSIM_MMA_F32(kvsim_mma_e5m2_f32, KVSIM_8BIT, "e5m2")
+KVSIM_MMA_F16(kvsim_mma_e4m3_f16, KVSIM_8BIT, "e4m3")
+KVSIM_MMA_F16(kvsim_mma_e5m2_f16, KVSIM_8BIT, "e5m2")
+#endif
+
+extern "C" __global__ void kvsim_mma_f64_f64(KVSIM_ARGUMENTS) {
+  const unsigned t = threadIdx.x % 4;
+  const double addend = reinterpret_cast<const double*>(c)[blockIdx.x];
+#if __CUDA_ARCH__ >= 900
+  const double* const x = reinterpret_cast<const double*>(a) + 16 * blockIdx.x;
+  const double* const y = reinterpret_cast<const double*>(b) + 16 * blockIdx.x;
+  double r[4];
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+      "{%0,%1,%2,%3},{%4,%4,%5,%5,%6,%6,%7,%7},{%8,%9,%10,%11},{%12,%12,%12,%12};"
+      : "=d"(r[0]), "=d"(r[1]), "=d"(r[2]), "=d"(r[3])
+      : "d"(x[t]), "d"(x[4 + t]), "d"(x[8 + t]), "d"(x[12 + t]), "d"(y[t]), "d"(y[4 + t]),
+        "d"(y[8 + t]), "d"(y[12 + t]), "d"(addend));
+#else
+  const double x = reinterpret_cast<const double*>(a)[4 * blockIdx.x + t];
+  const double y = reinterpret_cast<const double*>(b)[4 * blockIdx.x + t];
+  double r[2];
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%4,%4};"
+               : "=d"(r[0]), "=d"(r[1])
+               : "d"(x), "d"(y), "d"(addend));
+#endif
+  store(d, r);
+}
+
+#if KVSIM_HAS_SCALES
+
+/// Every row of A and column of B has the same scales, so that it does not matter which lanes of
+/// four the instruction takes them from.
+#define KVSIM_SCALED(name, kind, type, scale)                                                    \
+  extern "C" __global__ void name(KVSIM_ARGUMENTS, const std::uint32_t* __restrict__ a_scales,   \
+                                  const std::uint32_t* __restrict__ b_scales) {                  \
+    const Fragments f = load(a, b);                                                              \
+    const std::uint32_t addend = c[blockIdx.x];                                                  \
+    std::uint32_t r[4];                                                                          \
+    asm volatile("mma.sync.aligned.kind::" kind ".row.col.f32." type "." type ".f32." scale      \
+                 " {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%10,%10,%10},"                       \
+                 "{%11},{0,0},{%12},{0,0};"                                                      \
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                                \
+                 : "r"(f.a[0]), "r"(f.a[1]), "r"(f.a[2]), "r"(f.a[3]), "r"(f.b[0]), "r"(f.b[1]), \
+                   "r"(addend), "r"(a_scales[blockIdx.x]), "r"(b_scales[blockIdx.x]));           \
+    store(d, 16, r);                                                                             \
+  }
+
+#define KVSIM_MX "mxf8f6f4.block_scale.scale_vec::1X.m16n8k32"
+KVSIM_SCALED(kvsim_mma_mx_e4m3_f32, KVSIM_MX, "e4m3", "ue8m0")
+KVSIM_SCALED(kvsim_mma_mx_e5m2_f32, KVSIM_MX, "e5m2", "ue8m0")
+KVSIM_SCALED(kvsim_mma_mx_e3m2_f32, KVSIM_MX, "e3m2", "ue8m0")
+KVSIM_SCALED(kvsim_mma_mx_e2m3_f32, KVSIM_MX, "e2m3", "ue8m0")
+KVSIM_SCALED(kvsim_mma_mx_e2m1_f32, KVSIM_MX, "e2m1", "ue8m0")
+KVSIM_SCALED(kvsim_mma_mxf4_f32, "mxf4.block_scale.scale_vec::2X.m16n8k64", "e2m1", "ue8m0")
+KVSIM_SCALED(kvsim_mma_nvf4_f32, "mxf4nvf4.block_scale.scale_vec::4X.m16n8k64", "e2m1", "ue4m3")
+
 #endif
 
 #if KVSIM_HAS_WGMMA

@@ -19,7 +19,6 @@ namespace {
 
 using softfloat::Bits;
 
-constexpr std::size_t row_words = 8;  ///< 32 bytes of a, and of b
 constexpr std::size_t most_rows = 4096;
 
 /// The device of the table of units that stands for a compute capability.
@@ -42,39 +41,71 @@ std::string_view table_device(int capability) {
 /// An instruction of which probes.cu has a kernel.
 struct KernelRow {
   std::string_view instruction;  ///< what follows the device in a unit's name
+  int products;                  ///< K
   unsigned threads;
   std::size_t tile;  ///< elements of D
+  /// Bits of an element of A or B in memory, its code `shift` bits above the lowest.
+  int element_bits;
+  int shift = 0;
 };
 constexpr unsigned warp = 32;
 constexpr unsigned warpgroup = 128;
 constexpr std::size_t mma_tile = 16 * 8;
 constexpr std::size_t wgmma_tile = 64 * 8;
+constexpr KernelRow mma(std::string_view instruction, int products) {
+  return {instruction, products, warp, mma_tile, 256 / products};
+}
+constexpr KernelRow wgmma(std::string_view instruction, int products) {
+  return {instruction, products, warpgroup, wgmma_tile, 256 / products};
+}
+/// Four bits in the middle of a byte.
+constexpr KernelRow in_bytes(std::string_view instruction) {
+  return {instruction, 32, warp, mma_tile, 8, 2};
+}
 constexpr std::array kernels{
-    KernelRow{"mma.f16.f32", warp, mma_tile},
-    KernelRow{"mma.bf16.f32", warp, mma_tile},
-    KernelRow{"mma.tf32.f32", warp, mma_tile},
-    KernelRow{"mma.f16.f16", warp, mma_tile},
-    KernelRow{"mma.e4m3.f32", warp, mma_tile},
-    KernelRow{"mma.e5m2.f32", warp, mma_tile},
-    KernelRow{"mma.e4m3.f16", warp, mma_tile},
-    KernelRow{"mma.e5m2.f16", warp, mma_tile},
-    KernelRow{"wgmma.f16.f32", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.bf16.f32", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.tf32.f32", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.f16.f16", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.e4m3.f32", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.e5m2.f32", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.e4m3.f16", warpgroup, wgmma_tile},
-    KernelRow{"wgmma.e5m2.f16", warpgroup, wgmma_tile},
+    KernelRow{"mma.f64.f64", 4, warp, 8 * 8, 64},
+    KernelRow{"mma.f64.f64", 16, warp, mma_tile, 64},
+    mma("mma.f16.f32", 16),
+    mma("mma.bf16.f32", 16),
+    mma("mma.tf32.f32", 8),
+    mma("mma.f16.f16", 16),
+    mma("mma.e4m3.f32", 32),
+    mma("mma.e5m2.f32", 32),
+    mma("mma.e3m2.f32", 32),
+    mma("mma.e2m3.f32", 32),
+    in_bytes("mma.e2m1.f32"),
+    mma("mma.e4m3.f16", 32),
+    mma("mma.e5m2.f16", 32),
+    mma("mma.e3m2.f16", 32),
+    mma("mma.e2m3.f16", 32),
+    in_bytes("mma.e2m1.f16"),
+    mma("mma.mx_e4m3.f32", 32),
+    mma("mma.mx_e5m2.f32", 32),
+    mma("mma.mx_e3m2.f32", 32),
+    mma("mma.mx_e2m3.f32", 32),
+    in_bytes("mma.mx_e2m1.f32"),
+    mma("mma.mxf4.f32", 64),
+    mma("mma.nvf4.f32", 64),
+    wgmma("wgmma.f16.f32", 16),
+    wgmma("wgmma.bf16.f32", 16),
+    wgmma("wgmma.tf32.f32", 8),
+    wgmma("wgmma.f16.f16", 16),
+    wgmma("wgmma.e4m3.f32", 32),
+    wgmma("wgmma.e5m2.f32", 32),
+    wgmma("wgmma.e4m3.f16", 32),
+    wgmma("wgmma.e5m2.f16", 32),
 };
 
 /// The kernel of a row of the table on a device; null where there is none.
-const KernelRow* kernel_of(std::string_view unit, std::string_view device) {
-  if (!unit.starts_with(device) || unit.size() <= device.size() || unit[device.size()] != '.') {
+const KernelRow* kernel_of(const MatrixUnit& unit, std::string_view device) {
+  const std::string_view name = unit.name;
+  if (!name.starts_with(device) || name.size() <= device.size() || name[device.size()] != '.') {
     return nullptr;
   }
-  const auto found =
-      std::ranges::find(kernels, unit.substr(device.size() + 1), &KernelRow::instruction);
+  const int products = shape_of(unit).products;
+  const auto found = std::ranges::find_if(kernels, [&](const KernelRow& kernel) {
+    return kernel.instruction == name.substr(device.size() + 1) && kernel.products == products;
+  });
   return found == kernels.end() ? nullptr : &*found;
 }
 
@@ -84,12 +115,29 @@ std::string function_name(std::string_view instruction) {
   return name;
 }
 
-/// Codes side by side in 32-bit words, the first in the lowest bits.
-void pack(std::span<const Bits> codes, int width, std::span<std::uint32_t> words) {
-  const auto bits = static_cast<std::size_t>(width);
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    words[i * bits / 32] |= static_cast<std::uint32_t>(codes[i] << (i * bits % 32));
+/// Where the codes of a row lie in its 32-bit words, the first in the lowest bits.
+struct Packing {
+  int bits;       ///< of one code and what pads it
+  int shift = 0;  ///< of the code above its lowest bit
+  std::size_t words = 1;
+};
+
+/// The words of all rows; `codes_of` gives the codes of one.
+template <typename CodesOf>
+std::vector<std::uint32_t> pack(std::span<const ProbeRow> rows, const Packing& packing,
+                                CodesOf codes_of) {
+  std::vector<std::uint32_t> words(rows.size() * packing.words);
+  const auto bits = static_cast<std::size_t>(packing.bits);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::span<const Bits> codes = codes_of(rows[row]);
+    const std::span mine = std::span(words).subspan(row * packing.words, packing.words);
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      const Bits code = codes[i] << packing.shift;
+      mine[i * bits / 32] |= static_cast<std::uint32_t>(code << (i * bits % 32));
+      if (bits > 32) mine[i * bits / 32 + 1] |= static_cast<std::uint32_t>(code >> 32);
+    }
   }
+  return words;
 }
 
 class CudaUnit final : public UnitUnderTest {
@@ -113,56 +161,65 @@ class CudaUnit final : public UnitUnderTest {
  private:
   [[nodiscard]] Result<bool> run_part(std::span<const ProbeRow> rows,
                                       std::vector<Bits>& results) const {
-    const int width = shape_.operand.width();
-    std::vector<std::uint32_t> a(rows.size() * row_words);
-    std::vector<std::uint32_t> b(a.size());
-    std::vector<std::uint32_t> c(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      pack(rows[i].a, width, std::span(a).subspan(i * row_words, row_words));
-      pack(rows[i].b, width, std::span(b).subspan(i * row_words, row_words));
-      c[i] = static_cast<std::uint32_t>(rows[i].c);
-    }
+    const int row_bits = kernel_->products * kernel_->element_bits;
+    const Packing operands{kernel_->element_bits, kernel_->shift,
+                           static_cast<std::size_t>(row_bits) / 32};
+    const Packing addends{std::max(32, shape_.output.width()), 0, result_words()};
+    const Packing scales{8};
     // What no kernel has written is no result of one row throughout.
-    std::vector<std::uint32_t> d(rows.size() * kernel_->tile);
+    std::vector<std::uint32_t> d(rows.size() * kernel_->tile * result_words());
     for (std::size_t i = 0; i < d.size(); ++i) d[i] = static_cast<std::uint32_t>(i);
-    const auto on_device = [&](const std::vector<std::uint32_t>& words) {
-      return CudaMemory::with(*module_, std::as_bytes(std::span(words)));
-    };
-    const auto device_a = on_device(a);
-    if (!device_a) return device_a.error();
-    const auto device_b = on_device(b);
-    if (!device_b) return device_b.error();
-    const auto device_c = on_device(c);
-    if (!device_c) return device_c.error();
-    const auto device_d = on_device(d);
-    if (!device_d) return device_d.error();
-    std::array<CudaModule::Address, 4> addresses{device_a->address(), device_b->address(),
-                                                 device_c->address(), device_d->address()};
-    std::array<void*, 4> arguments{&addresses[0], &addresses[1], &addresses[2], &addresses[3]};
+    const std::array<std::vector<std::uint32_t>, 6> host{
+        pack(rows, operands, [](const ProbeRow& row) { return std::span(row.a); }),
+        pack(rows, operands, [](const ProbeRow& row) { return std::span(row.b); }),
+        pack(rows, addends, [](const ProbeRow& row) { return std::span(&row.c, 1); }),
+        d,
+        pack(rows, scales, [](const ProbeRow& row) { return std::span(row.a_scales); }),
+        pack(rows, scales, [](const ProbeRow& row) { return std::span(row.b_scales); })};
+    std::vector<CudaMemory> memory;
+    memory.reserve(host.size());
+    std::array<CudaModule::Address, 6> addresses{};
+    std::array<void*, 6> arguments{};
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      auto mine = CudaMemory::with(*module_, std::as_bytes(std::span(host.at(i))));
+      if (!mine) return mine.error();
+      memory.push_back(std::move(*mine));
+      addresses.at(i) = memory.back().address();
+      arguments.at(i) = &addresses.at(i);
+    }
+    // A kernel without scales takes the first four.
     const auto launched =
         module_->launch(function_name(kernel_->instruction),
                         {static_cast<unsigned>(rows.size()), kernel_->threads}, arguments);
     if (!launched) return launched.error();
-    const auto copied = module_->to_host(std::as_writable_bytes(std::span(d)), device_d->address());
+    const auto copied = module_->to_host(std::as_writable_bytes(std::span(d)), addresses[3]);
     if (!copied) return copied.error();
     return read_tiles(d, results);
   }
 
+  /// 32-bit words of an element of D.
+  [[nodiscard]] std::size_t result_words() const { return shape_.output.width() > 32 ? 2 : 1; }
+
   /// One result of each tile, whose elements must be alike.
   [[nodiscard]] Result<bool> read_tiles(std::span<const std::uint32_t> d,
                                         std::vector<Bits>& results) const {
-    for (std::size_t first = 0; first < d.size(); first += kernel_->tile) {
-      const auto tile = d.subspan(first, kernel_->tile);
-      const auto other = std::ranges::find_if(
-          tile, [&](std::uint32_t element) { return element != tile.front(); });
-      if (other != tile.end()) {
+    const std::size_t words = result_words();
+    const auto element = [&](std::size_t i) {
+      Bits code = d[i * words];
+      if (words > 1) code |= Bits{d[i * words + 1]} << 32U;
+      return code;
+    };
+    const std::size_t elements = d.size() / words;
+    for (std::size_t first = 0; first < elements; first += kernel_->tile) {
+      for (std::size_t i = 1; i < kernel_->tile; ++i) {
+        if (element(first + i) == element(first)) continue;
         return Error{
             ErrorKind::cannot_tell,
             fmt::format("{}: elements 0 and {} of a tile with equal operands are {:#x} and "
                         "{:#x}",
-                        kernel_->instruction, other - tile.begin(), tile.front(), *other)};
+                        kernel_->instruction, i, element(first), element(first + i))};
       }
-      results.push_back(tile.front() & shape_.output.code_mask());
+      results.push_back(element(first) & shape_.output.code_mask());
     }
     return true;
   }
@@ -189,14 +246,14 @@ class CudaProbeDevice final : public ProbeDevice {
     std::vector<std::string> names;
     names.reserve(matrix_units().size());
     for (const MatrixUnit& unit : matrix_units()) {
-      if (kernel_of(unit.name, table_device(device_.capability)) == nullptr) continue;
+      if (kernel_of(unit, table_device(device_.capability)) == nullptr) continue;
       names.emplace_back(unit.name);
     }
     return names;
   }
 
   [[nodiscard]] Result<std::unique_ptr<UnitUnderTest>> unit(const MatrixUnit& row) override {
-    const KernelRow* const kernel = kernel_of(row.name, table_device(device_.capability));
+    const KernelRow* const kernel = kernel_of(row, table_device(device_.capability));
     if (kernel == nullptr) {
       return Error{ErrorKind::unavailable,
                    fmt::format("{}: no such instruction of {} (sm{}) is probed", row.name,

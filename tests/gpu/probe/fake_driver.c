@@ -3,8 +3,10 @@
 
    Stands in for NVIDIA's driver where there is no GPU: loads an "image" and runs "kernels" on
    memory of the host. Its mma of f16 adds 16 products one after the other, which no GPU does; that
-   of bf16 gives another result in one element of the tile; that of tf32 fails. Functions are the
-   host's. */
+   of bf16 gives another result in one element of the tile; that of tf32 fails; that of f64 is a
+   chain of fused multiply-adds, as the table has it; those with scales are sums in binary64.
+   Functions are the host's. It has the compute capability that KVSIM_FAKE_CAPABILITY says, or 90.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +30,15 @@ int cuDeviceGetName(char* name, int length, int device) {
   return strncpy(name, "Fake GPU", (size_t)length), device == 5 ? 0 : 101;
 }
 
+static int capability(void) {
+  const char* const text = getenv("KVSIM_FAKE_CAPABILITY");
+  return text == NULL ? 90 : atoi(text);
+}
+
 int cuDeviceGetAttribute(int* value, int attribute, int device);
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  *value = attribute == 16 ? 7 : attribute == 75 ? 9 : attribute == 76 ? 0 : -1;
+  const int all = capability();
+  *value = attribute == 16 ? 7 : attribute == 75 ? all / 10 : attribute == 76 ? all % 10 : -1;
   return device == 5 ? 0 : 101;
 }
 
@@ -59,8 +67,9 @@ int cuGetErrorName(int status, const char** name) {
   return *name == NULL ? 1 : 0;
 }
 
-static const char* const names[] = {"kvsim_mma_f16_f32", "kvsim_mma_bf16_f32", "kvsim_mma_tf32_f32",
-                                    "kvsim_ex2", "kvsim_rcp"};
+static const char* const names[] = {
+    "kvsim_mma_f16_f32", "kvsim_mma_bf16_f32", "kvsim_mma_tf32_f32", "kvsim_ex2",
+    "kvsim_rcp",         "kvsim_mma_f64_f64",  "kvsim_mma_nvf4_f32", "kvsim_mma_mx_e2m1_f32"};
 int cuModuleGetFunction(void** function, void* module, const char* name);
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   size_t i;
@@ -128,6 +137,58 @@ static void multiply(const char* name, size_t rows, void** arguments) {
   }
 }
 
+double fma(double x, double y, double z); /* of C99 */
+static void multiply_doubles(size_t rows, void** arguments) {
+  const double* const a = *(const double**)arguments[0];
+  const double* const b = *(const double**)arguments[1];
+  const double* const c = *(const double**)arguments[2];
+  double* const d = *(double**)arguments[3];
+  const size_t terms = capability() >= 90 ? 16 : 4;
+  const size_t tile = capability() >= 90 ? 128 : 64;
+  const unsigned long nan_code = 0x7ff8000000000000;
+  size_t row, k;
+  for (row = 0; row < rows; ++row) {
+    double sum = c[row];
+    for (k = 0; k < terms; ++k) sum = fma(a[terms * row + k], b[terms * row + k], sum);
+    if (sum != sum) memcpy(&sum, &nan_code, 8);
+    for (k = 0; k < tile; ++k) d[tile * row + k] = sum;
+  }
+}
+
+static double from_e2m1(unsigned code) {
+  static const double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  return (code & 8) != 0 ? -values[code & 7] : values[code & 7];
+}
+
+static double scale_of(unsigned word, size_t block, int is_nvf4) {
+  const int code = (int)(word >> (8 * block) & 255);
+  if (!is_nvf4) return ldexp(1, code - 127);
+  return code < 8 ? ldexp(code, -9) : ldexp(8 + code % 8, code / 8 - 10);
+}
+
+/* Of nvf4 64 elements of 4 bits, and a scale for each 16; of mx 32 in the middle of bytes. */
+static void multiply_scaled(int is_nvf4, size_t rows, void** arguments) {
+  const unsigned* const a = *(const unsigned**)arguments[0];
+  const unsigned* const b = *(const unsigned**)arguments[1];
+  const unsigned* const c = *(const unsigned**)arguments[2];
+  unsigned* const d = *(unsigned**)arguments[3];
+  const unsigned* const a_scales = *(const unsigned**)arguments[4];
+  const unsigned* const b_scales = *(const unsigned**)arguments[5];
+  const size_t in_word = is_nvf4 ? 8 : 4;
+  size_t row, k;
+  for (row = 0; row < rows; ++row) {
+    double sum = number(c[row]);
+    for (k = 0; k < 8 * in_word; ++k) {
+      const size_t shift = is_nvf4 ? 4 * (k % 8) : 8 * (k % 4) + 2;
+      const size_t block = is_nvf4 ? k / 16 : 0;
+      sum += from_e2m1(a[8 * row + k / in_word] >> shift) *
+             scale_of(a_scales[row], block, is_nvf4) *
+             from_e2m1(b[8 * row + k / in_word] >> shift) * scale_of(b_scales[row], block, is_nvf4);
+    }
+    for (k = 0; k < 128; ++k) d[128 * row + k] = code((float)sum);
+  }
+}
+
 int cuLaunchKernel(void* function, unsigned blocks, unsigned blocks_y, unsigned blocks_z,
                    unsigned threads, unsigned threads_y, unsigned threads_z, unsigned bytes,
                    void* stream, void** arguments, void** extra);
@@ -139,6 +200,12 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned blocks_y, unsigned 
   if (function == names[0] || function == names[1]) {
     if (threads != 32) return 1;
     multiply((const char*)function, blocks, arguments);
+  } else if (function == names[5]) {
+    if (threads != 32) return 1;
+    multiply_doubles(blocks, arguments);
+  } else if (function == names[6] || function == names[7]) {
+    if (threads != 32) return 1;
+    multiply_scaled(function == names[6], blocks, arguments);
   } else if (function == names[3] || function == names[4]) {
     const float* const x = *(const float**)arguments[0];
     float* const y = *(float**)arguments[1];
