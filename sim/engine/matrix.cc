@@ -20,6 +20,9 @@
 #include "sim/engine/row_kernel.h"
 #include "sim/engine/unit_program.h"
 #include "sim/parallel.h"
+#include "softfloat/arithmetic.h"
+#include "softfloat/formats.h"
+#include "softfloat/host.h"
 
 namespace kvsim {
 namespace {
@@ -47,6 +50,36 @@ Result<bool> check(const MatrixProblem& problem, std::int64_t out_stride, bool o
   return true;
 }
 
+/// Whether terms are also added one by one, beside the unit: a scalar tail of lanes.
+bool has_single_terms(const engine::Program& program) {
+  return std::ranges::any_of(program.steps, [](const engine::Step& step) {
+    return step.kind == engine::StepKind::start || step.kind == engine::StepKind::terms;
+  });
+}
+
+/// Element by element on softfloat.
+void sum_on_softfloat(const MatrixProblem& problem, float* out, std::int64_t out_stride) {
+  const auto terms = static_cast<std::size_t>(problem.terms);
+  const auto code_of = [&](float x) {
+    return softfloat::convert(problem.input, softfloat::binary32, softfloat::from_float(x)).bits;
+  };
+  std::vector<softfloat::Bits> a(terms);
+  std::vector<softfloat::Bits> b(terms);
+  for (std::int64_t i = 0; i < problem.rows; ++i) {
+    for (std::int64_t j = 0; j < problem.columns; ++j) {
+      for (std::int64_t k = 0; k < problem.terms; ++k) {
+        const std::int64_t b_at =
+            problem.b_transposed ? j * problem.b_stride + k : k * problem.b_stride + j;
+        a[static_cast<std::size_t>(k)] = code_of(problem.a[i * problem.a_stride + k]);
+        b[static_cast<std::size_t>(k)] = code_of(problem.b[b_at]);
+      }
+      const softfloat::Rounded sum =
+          sum_products(problem.order, problem.product, problem.input, problem.accumulator, a, b);
+      out[i * out_stride + j] = softfloat::to_float(problem.accumulator, sum.bits);
+    }
+  }
+}
+
 /// An order that ends in a matrix unit.
 Result<bool> sum_on_unit(const MatrixProblem& problem, const MatrixUnit& unit, float* out,
                          std::int64_t out_stride, const EngineOptions& options) {
@@ -68,9 +101,13 @@ Result<bool> sum_on_unit(const MatrixProblem& problem, const MatrixUnit& unit, f
                             out, out_stride, options);
   }
   const engine::Program program = engine::compile_order(problem.order, problem.terms);
-  const Result<bool> done =
-      engine::run_unit_program(problem, program, unit, out, out_stride, options);
-  if (!done) return done.error();
+  if (has_single_terms(program)) {
+    sum_on_softfloat(problem, out, out_stride);
+  } else {
+    const Result<bool> done =
+        engine::run_unit_program(problem, program, unit, out, out_stride, options);
+    if (!done) return done.error();
+  }
   for (std::int64_t i = 0; i < problem.rows; ++i) {
     for (float& x : std::span(out + i * out_stride, static_cast<std::size_t>(problem.columns))) {
       if (std::isnan(x)) x = engine::canonical_nan;

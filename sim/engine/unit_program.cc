@@ -59,7 +59,7 @@ class TileProgram {
         return round_values(program_.formats[static_cast<std::size_t>(step.other)], slot(step.slot),
                             slot(step.slot), options_.level);
       case StepKind::zero:
-      case StepKind::start:  // no order that ends in a unit has single terms
+      case StepKind::start:  // not here: single terms go beside the unit
       case StepKind::terms:
       case StepKind::exact:
         break;

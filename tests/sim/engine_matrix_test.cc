@@ -153,6 +153,8 @@ TEST(MatrixOrders, OnUnitsEqualSumProducts) {
       {.order = "blocks(48,merge=butterfly,init=zero)/mma(v100.mma.f16.f32)"},
       {.order = "reverse/blocks(20)/mma(h100.mma.f16.f32)"},
       {.order = "lanes(3,2)/mma(a100.mma.f16.f32)"},
+      {.order = "lanes(5,1,tail=scalar)/mma(a100.mma.f16.f32)"},
+      {.order = "lanes(5,1,tail=scalar-first)/blocks(4)/mma(a100.mma.f16.f32)"},
       {.order = "blocks(24)/mma(h100.mma.f16.f16)", .accumulator = softfloat::binary16},
       {.order = "blocks(128)/mma(h100.wgmma.e4m3.f32)", .input = softfloat::e4m3},
       {.order = "split(2)/mma(h100.mma.tf32.f32)", .input = softfloat::binary32},
