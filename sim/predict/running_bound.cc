@@ -10,6 +10,9 @@
 #include "sim/error_bounds.h"
 #include "sim/units/matrix_unit.h"
 #include "sim/units/unit_errors.h"
+#include "softfloat/arithmetic.h"
+#include "softfloat/formats.h"
+#include "softfloat/host.h"
 
 namespace kvsim {
 namespace {
@@ -171,21 +174,46 @@ class BoundWalk {
   UnitErrors unit_;
 };
 
+/// The number that a unit multiplies where it drops bits of its operands.
+double as_read(const MatrixUnit& unit, double x) {
+  const softfloat::Mode mode{.rounding = unit.operand_rounding == OperandRounding::truncate
+                                             ? softfloat::Rounding::toward_zero
+                                             : softfloat::Rounding::ties_to_away};
+  return softfloat::to_double(
+      unit.input,
+      softfloat::convert(unit.input, softfloat::binary64, softfloat::from_double(x), mode).bits);
+}
+
 }  // namespace
 
 std::optional<double> running_bound(const SumTree& tree, const softfloat::Format& input,
                                     const softfloat::Format& accumulator, std::span<const double> a,
                                     std::span<const double> b) {
   UnitErrors unit;  // not read where the tree has no unit
+  std::vector<double> read_a;
+  std::vector<double> read_b;
+  double lost = 0;  // by reading the operands
   if (!tree.unit.empty()) {
     const Result<MatrixUnit> row = parse_matrix_unit(tree.unit);
     if (!row) return std::nullopt;
     const std::optional<UnitErrors> errors = unit_errors(*row);
     if (!errors) return std::nullopt;
     unit = *errors;
+    if (row->input.precision < row->operand.precision) {
+      read_a.reserve(a.size());
+      read_b.reserve(b.size());
+      for (std::size_t k = 0; k < a.size(); ++k) {
+        read_a.push_back(as_read(*row, a[k]));
+        read_b.push_back(as_read(*row, b[k]));
+        lost += std::abs(a[k] * b[k] - read_a.back() * read_b.back());
+      }
+      a = read_a;
+      b = read_b;
+    }
   }
   const std::vector<Factors> factors = multiplied(input, a, b);
-  return BoundWalk(tree, accumulator, factors, unit).run();
+  const double bound = BoundWalk(tree, accumulator, factors, unit).run();
+  return lost == 0 ? bound : outward(bound + lost);
 }
 
 }  // namespace kvsim

@@ -77,6 +77,44 @@ TEST(RunningBound, HoldsForOrdersAndUnits) {
   }
 }
 
+// A unit for tf32 drops 13 bits of binary32 operands; half the numbers have none there.
+TEST(RunningBound, CountsTheBitsThatAUnitDoesNotRead) {
+  const SumTree tree = build_sum_tree(parse_order("mma(h100.mma.tf32.f32)").value(), 64).value();
+  const Order order = parse_order("mma(h100.mma.tf32.f32)").value();
+  for (const bool narrow : {false, true}) {
+    double largest = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Products products;
+      for (std::uint64_t i = 0; i < 64; ++i) {
+        for (const std::uint64_t stream : {0U, 1U}) {
+          softfloat::Bits code =
+              softfloat::convert(softfloat::binary32, softfloat::binary64,
+                                 softfloat::from_double(std::abs(normal(seed, stream, i))))
+                  .bits;
+          if (narrow) code &= ~softfloat::Bits{0x1fff};
+          (stream == 0 ? products.a : products.b).push_back(code);
+          (stream == 0 ? products.left : products.right)
+              .push_back(softfloat::to_double(softfloat::binary32, code));
+        }
+        products.sum += products.left.back() * products.right.back();
+      }
+      const double computed = softfloat::to_double(
+          softfloat::binary32, sum_products(order, Product::rounded, softfloat::binary32,
+                                            softfloat::binary32, products.a, products.b)
+                                   .bits);
+      const auto error = static_cast<double>(std::abs(computed - products.sum));
+      const auto bound = running_bound(tree, softfloat::binary32, softfloat::binary32,
+                                       products.left, products.right);
+      ASSERT_TRUE(bound);
+      EXPECT_LE(error, *bound) << seed;
+      largest = std::max(largest, *bound);
+    }
+    // What is dropped is about 2^-11 of 64 terms of size 0.6.
+    EXPECT_GT(largest, narrow ? 0 : 0x1p-7);
+    EXPECT_LT(largest, narrow ? 0x1p-14 : 0x1p-4);
+  }
+}
+
 /// Numbers of 4 bits whose exponents lie up to 15 apart, where terms that cancel leave what was cut
 /// off: pairs of opposite terms around small ones, small negative terms beneath a large sum.
 Products make_hostile_products(const softfloat::Format& format, std::int64_t terms,
