@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "tests/sim/decoder/plain_decoder.h"
+#include "fuzz/property/plain_decoder.h"
 #include "tests/sim/decoder/tiny_model.h"
 
 namespace kvsim {
@@ -48,7 +48,7 @@ DecoderShape interleaved_shape() {
 TEST(IncrementalDecoder, InBinary64IsAPlainDecoder) {
   for (const DecoderShape& shape : {test::tiny_shape(), test::full_shape(), interleaved_shape()}) {
     const TinyModel model(shape);
-    const std::vector<double> expected = test::PlainDecoder(model).logits(some_tokens(length));
+    const std::vector<double> expected = fuzz::PlainDecoder(model).logits(some_tokens(length));
     const double size = *std::ranges::max_element(expected);
     EXPECT_GT(size, 2);
     for (const std::vector<std::int64_t>& lengths :
@@ -62,7 +62,7 @@ TEST(IncrementalDecoder, InBinary64IsAPlainDecoder) {
 TEST(IncrementalDecoder, KernelsAreAsFarFromThatAsTheirFormats) {
   for (const DecoderShape& shape : {test::tiny_shape(), test::full_shape(), interleaved_shape()}) {
     const TinyModel model(shape);
-    const std::vector<double> expected = test::PlainDecoder(model).logits(some_tokens(length));
+    const std::vector<double> expected = fuzz::PlainDecoder(model).logits(some_tokens(length));
     const double size = *std::ranges::max_element(expected);
     const std::vector<std::int64_t> lengths{10, 1, 1, 7, 5};
     const auto distance = [&](std::string_view dispatch, const softfloat::Format& storage) {

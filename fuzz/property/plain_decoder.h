@@ -3,18 +3,23 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numbers>
 #include <vector>
 
-#include "tests/sim/decoder/tiny_model.h"
+#include "fuzz/property/small_model.h"
+#include "fuzz/property/wide_number.h"
 
-/// A whole decoder once more, token by token, in plain binary64 with the C library's functions.
-namespace kvsim::test {
+/// A whole decoder once more, token by token, in plain binary64 with the C library's functions:
+/// good enough for a comparison with a tolerance, never for a result.
+namespace kvsim::fuzz {
 
 using Row = std::vector<double>;
 
 class PlainDecoder {
  public:
-  explicit PlainDecoder(const TinyModel& model) : m_(model), s_(model.shape()) {}
+  explicit PlainDecoder(const SmallModel& model) : m_(model), s_(model.shape()) {}
 
   /// The logits of every row, one after another.
   Row logits(const std::vector<std::int32_t>& tokens) const {
@@ -30,7 +35,8 @@ class PlainDecoder {
     for (const Row& row : hidden) {
       const Row out = times(norm(row, m_.weights().final_norm), m_.weights().embedding, {});
       for (double x : out) {
-        if (s_.final_soft_cap > 0) x = s_.final_soft_cap * std::tanh(x / s_.final_soft_cap);
+        if (s_.final_soft_cap > 0)
+          x = s_.final_soft_cap * by_mpfr(mpfr_tanh, x / s_.final_soft_cap);
         all.push_back(x);
       }
     }
@@ -61,12 +67,12 @@ class PlainDecoder {
   }
   double frequency(std::int64_t i, bool windowed) const {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(s_.head_dim);
-    if (windowed && s_.window_rope_base > 0) return std::pow(s_.window_rope_base, exponent);
-    const double f = std::pow(s_.rope_base, exponent);
+    if (windowed && s_.window_rope_base > 0) return power_by_mpfr(s_.window_rope_base, exponent);
+    const double f = power_by_mpfr(s_.rope_base, exponent);
     const RopeScaling& r = s_.rope_scaling;
     if (r.kind == RopeScalingKind::none) return f;
     if (r.kind == RopeScalingKind::linear) return f / r.factor;
-    const double turns = static_cast<double>(r.original_positions) * f / (2 * std::acos(-1.0));
+    const double turns = static_cast<double>(r.original_positions) * f / (2 * std::numbers::pi);
     if (turns > r.high_frequency_factor) return f;
     if (turns < r.low_frequency_factor) return f / r.factor;
     const double share =
@@ -83,8 +89,8 @@ class PlainDecoder {
         const std::size_t second = head + (s_.rope_interleaved ? 2 * i + 1 : i + d / 2);
         const double a = heads[first];
         const double b = heads[second];
-        heads[first] = a * std::cos(angle) - b * std::sin(angle);
-        heads[second] = a * std::sin(angle) + b * std::cos(angle);
+        heads[first] = a * by_mpfr(mpfr_cos, angle) - b * by_mpfr(mpfr_sin, angle);
+        heads[second] = a * by_mpfr(mpfr_sin, angle) + b * by_mpfr(mpfr_cos, angle);
       }
     }
   }
@@ -92,7 +98,7 @@ class PlainDecoder {
                 std::size_t token, std::int64_t window) const {
     const auto d = static_cast<std::size_t>(s_.head_dim);
     const double scale =
-        s_.attention_scale > 0 ? s_.attention_scale : std::pow(static_cast<double>(d), -0.5);
+        s_.attention_scale > 0 ? s_.attention_scale : power_by_mpfr(static_cast<double>(d), -0.5);
     const std::size_t group = static_cast<std::size_t>(s_.query_heads / s_.kv_heads);
     Row out(q.size());
     for (std::size_t head = 0; head < static_cast<std::size_t>(s_.query_heads); ++head) {
@@ -105,8 +111,8 @@ class PlainDecoder {
         for (std::size_t i = 0; i < d; ++i) score += q[head * d + i] * k[key][kv + i];
         score *= scale;
         const double cap = s_.attention_soft_cap;
-        if (cap > 0) score = cap * std::tanh(score / cap);
-        const double p = std::exp(score);
+        if (cap > 0) score = cap * by_mpfr(mpfr_tanh, score / cap);
+        const double p = by_mpfr(mpfr_exp, score);
         sum += p;
         for (std::size_t i = 0; i < d; ++i) mixed[i] += p * v[key][kv + i];
       }
@@ -117,13 +123,14 @@ class PlainDecoder {
   double activate(double x) const {
     switch (s_.activation) {
       case GateActivation::silu:
-        return x / (1 + std::exp(-x));
+        return x / (1 + by_mpfr(mpfr_exp, -x));
       case GateActivation::gelu:
-        return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+        return x / 2 * (1 + by_mpfr(mpfr_erf, x / std::sqrt(2.0)));
       case GateActivation::gelu_tanh:
         break;
     }
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    return x / 2 *
+           (1 + by_mpfr(mpfr_tanh, std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }
   void add(Row& hidden, Row branch, const WeightView& post_norm) const {
     if (s_.sandwich_norms) branch = norm(branch, post_norm);
@@ -154,8 +161,8 @@ class PlainDecoder {
     }
   }
 
-  const TinyModel& m_;
+  const SmallModel& m_;
   const DecoderShape& s_;
 };
 
-}  // namespace kvsim::test
+}  // namespace kvsim::fuzz
