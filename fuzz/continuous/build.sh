@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
 # Builds the fuzz targets for ClusterFuzzLite and OSS-Fuzz, which set CC, CXX, CFLAGS, CXXFLAGS,
-# LIB_FUZZING_ENGINE, SRC, WORK and OUT, and puts into OUT each target, its corpus as a zip file, and
-# the shared libraries that the machine that runs them may lack.
+# LIB_FUZZING_ENGINE, SRC, WORK and OUT, and puts into OUT each target, its corpus as a zip file,
+# and the shared libraries that the machine that runs them may lack.
 #
 #   build.sh [TARGET…]        all targets without arguments
 source=${SRC:?}/kvsim
@@ -24,7 +24,8 @@ for program in "$WORK"/kvsim/fuzz/fuzz_*; do
   [ -f "$program" ] && [ -x "$program" ] || continue
   name=$(basename "$program")
   cp "$program" "$OUT/"
-  (cd "$source/fuzz/corpora/${name#fuzz_}" && python3 -m zipfile -c "$OUT/${name}_seed_corpus.zip" ./*)
+  (cd "$source/fuzz/corpora/${name#fuzz_}" &&
+    python3 -m zipfile -c "$OUT/${name}_seed_corpus.zip" ./*)
   ldd "$program" | sed -n 's|.*=> \(/[^ ]*\) .*|\1|p' |
     grep -vE '/(libc|libm|libgcc_s|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
     xargs -r cp -Lnt "$OUT/lib"
