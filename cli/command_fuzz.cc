@@ -2,27 +2,27 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <filesystem>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/fuzz/model_flip.h"
 #include "cli/fuzz/report.h"
 #include "cli/fuzz/request.h"
+#include "cli/fuzz/search_run.h"
 #include "cli/printable.h"
-#include "cli/progress.h"
-#include "cli/sink.h"
 #include "fuzz/flip/case.h"
 #include "fuzz/flip/confirm.h"
+#include "fuzz/flip/model_case.h"
 #include "fuzz/flip/objective.h"
 #include "fuzz/flip/score.h"
 #include "fuzz/flip/search.h"
-#include "model/mapped_file.h"
 
 namespace kvsim {
 namespace {
@@ -56,6 +56,10 @@ constexpr std::array fuzz_options{
     OptionSpec{"--time", "T",
                "stop after about that long, such as 60s or 2m; the answer says how "
                "many runs that were"},
+    OptionSpec{"--range", "FILE",
+               "magnitudes of numbers: those of q, k and v in a safetensors file, as kvsim predict "
+               "--tensors reads them (default: measured ones, docs/fuzzing.md)"},
+    OptionSpec{"--subnormals", "", "use subnormal numbers, too"},
     OptionSpec{"--seed", "N", "seed of everything random (default 0)"},
     OptionSpec{"--islands", "N", "independent parts of the search, 1 to 1024 (default 8)"},
     OptionSpec{
@@ -66,70 +70,33 @@ constexpr std::array fuzz_options{
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };
 
-Result<std::string> read_text(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  if (!file) return file.error();
-  const auto bytes = file->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-Error in_file(const std::string& path, const Error& error) {
-  return {error.kind, fmt::format("{}: {}", printable(path), error.message)};
-}
-
-/// Runs until the runs or the time are used up; the state is stored now and then, and at the end.
-Result<bool> run_search(const FlipRequest& request, const ParsedOptions& options,
-                        fuzz::FlipSearch& search) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::seconds between_stores{10};
-  if (request.state && std::filesystem::exists(*request.state)) {
-    const auto text = read_text(*request.state);
-    if (!text) return text.error();
-    const Result<bool> read = search.read_state(*text);
-    if (!read) return in_file(*request.state, read.error());
-  }
-  Progress progress("fuzz flip", options);
-  const Clock::time_point start = Clock::now();
-  Clock::time_point stored = start;
-  Result<bool> failure = true;
-  const auto store = [&] {
-    if (!request.state || !failure) return;
-    const auto done = write_output_file(*request.state, search.state_text());
-    if (!done) failure = done.error();
-    stored = Clock::now();
-  };
-  search.run(request.runs, [&](std::int64_t runs) {
-    const std::chrono::duration<double> passed = Clock::now() - start;
-    double share = static_cast<double>(runs) / static_cast<double>(request.runs);
-    if (request.seconds) {
-      share = std::max(share, passed.count() / static_cast<double>(*request.seconds));
-    }
-    progress.show(std::min(1.0, share));
-    if (Clock::now() - stored > between_stores) store();
-    return failure.has_value() && share < 1;
-  });
-  store();
-  return failure;
-}
-
 Result<Answer> run_flip(const ParsedOptions& options) {
   const auto request = flip_request(options);
   if (!request) return request.error();
   const auto scorer = fuzz::FlipScorer::make(request->shape);
   if (!scorer) return scorer.error();
-  fuzz::FlipSearch search(*scorer, request->search);
-  const Result<bool> done = run_search(*request, options, search);
+  const SearchLimits& limits = request->limits;
+  fuzz::FlipSearch search(*scorer, {.seed = limits.seed,
+                                    .islands = limits.islands,
+                                    .threads = limits.threads,
+                                    .ranges = request->ranges});
+  const Result<bool> done =
+      run_search(limits, options,
+                 {.read_state = [&](std::string_view text) { return search.read_state(text); },
+                  .state_text = [&] { return search.state_text(); },
+                  .run = [&](std::int64_t total,
+                             const std::function<bool(std::int64_t)>& go_on) -> Result<bool> {
+                    search.run(total, go_on);
+                    return true;
+                  }});
   if (!done) return done.error();
   const auto found = search.confirmed();
-  const std::string folder = request->corpus.value_or("");
   std::string file;
-  if (found && !folder.empty()) {
-    const std::string text = fuzz::to_text(found->find.scored.flip_case);
-    file = fmt::format("{}/{}", folder, fuzz::case_file_name(found->find.scored.flip_case));
-    std::error_code failed;  // told by writing the file
-    std::filesystem::create_directories(folder, failed);
-    const auto written = write_output_file(file, text);
+  if (found) {
+    const fuzz::FlipCase& flip_case = found->find.scored.flip_case;
+    auto written = write_case(limits, fuzz::case_file_name(flip_case), fuzz::to_text(flip_case));
     if (!written) return written.error();
+    file = std::move(*written);
   }
   Answer answer;
   answer.report = flip_report(*request, *scorer, search, found, file);
@@ -147,6 +114,7 @@ Result<Answer> run_replay(const ParsedOptions& options) {
   const std::string& path = options.positionals()[1];
   const auto text = read_text(path);
   if (!text) return text.error();
+  if (fuzz::is_model_case(*text)) return replay_model(options, path, *text);
   const auto flip_case = fuzz::parse_case(*text);
   if (!flip_case) return in_file(path, flip_case.error());
   const auto scorer = fuzz::FlipScorer::make(flip_case->shape);
@@ -178,7 +146,18 @@ Result<Answer> run_fuzz(const ParsedOptions& options) {
     return Error{ErrorKind::usage, fmt::format("{} is given; fuzz flip takes options only",
                                                in_quotes(options.positionals()[1]))};
   }
-  return run_flip(options);
+  return options.has("--model") ? run_model_flip(options) : run_flip(options);
+}
+
+/// The options of both kinds of search as one list.
+std::span<const OptionSpec> all_options() {
+  static const std::vector<OptionSpec> rows = [] {
+    std::vector<OptionSpec> all(fuzz_options.begin(), fuzz_options.end());
+    const auto of_models = model_flip_options();
+    all.insert(all.end(), of_models.begin(), of_models.end());
+    return all;
+  }();
+  return rows;
 }
 
 }  // namespace
@@ -202,7 +181,7 @@ const Command fuzz_command{
         "replay: computes a case again; exits with 1 where what it claims is there, with 0 where "
         "it "
         "is not.",
-    .options = fuzz_options,
+    .options = all_options(),
     .examples =
         "  kvsim fuzz flip --terms 64 --accumulate fp16 --on sequential --off pairwise\n"
         "  kvsim fuzz flip --device a100 --head-dim 64 --on-splits 4 --runs 1000 --corpus found",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/fuzz/case_report.h"
+#include "cli/printable.h"
 #include "fuzz/flip/objective.h"
 
 namespace kvsim {
@@ -32,14 +33,18 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
   report.schema = "kvsim.fuzz/1";
   report.command = "fuzz flip";
   report.input = shape_json(request.shape, scorer);
-  report.input["seed"] = request.search.seed;
-  report.input["islands"] = request.search.islands;
+  report.input["range"] = printable(request.ranges.source);
+  report.input["subnormals"] = request.ranges.subnormals;
+  report.input["seed"] = request.limits.seed;
+  report.input["islands"] = request.limits.islands;
   report.input["runs"] = search.runs();
   Table settings = settings_table(request.shape, scorer);
   settings.rows.push_back(
-      {"numbers", "normal, within the magnitudes of " + std::string(fuzz::default_range_source)});
+      {"numbers", fmt::format("{}, within the magnitudes of {}",
+                              request.ranges.subnormals ? "normal and subnormal" : "normal",
+                              printable(request.ranges.source))});
   settings.rows.push_back({"search", fmt::format("{} runs on {} islands, seed {}", search.runs(),
-                                                 request.search.islands, request.search.seed)});
+                                                 request.limits.islands, request.limits.seed)});
   report.tables.push_back(std::move(settings));
 
   const fuzz::Baseline& baseline = search.baseline();

@@ -50,7 +50,7 @@ Result<bool> take_sum(const ParsedOptions& options, fuzz::CaseShape& shape) {
     if (!order) {
       return Error{ErrorKind::usage, fmt::format("{}: {}", names[path], order.error().message)};
     }
-    shape.orders[path] = *std::move(order);
+    shape.orders[path] = std::move(*order);
   }
   return true;
 }
@@ -115,6 +115,32 @@ Result<std::int64_t> parse_time(std::string_view text) {
 
 }  // namespace
 
+Result<SearchLimits> search_limits(const ParsedOptions& options, std::int64_t default_runs) {
+  SearchLimits limits;
+  const auto seed =
+      integer_option(options, "--seed", 0, 0, std::numeric_limits<std::int64_t>::max());
+  if (!seed) return seed.error();
+  limits.seed = static_cast<std::uint64_t>(*seed);
+  const auto islands = integer_option(options, "--islands", 8, 1, 1024);
+  if (!islands) return islands.error();
+  limits.islands = *islands;
+  const auto engine = engine_options(options);
+  if (!engine) return engine.error();
+  limits.threads = engine->threads;
+  if (const auto time = options.value("--time")) {
+    const auto seconds = parse_time(*time);
+    if (!seconds) return seconds.error();
+    limits.seconds = *seconds;
+  }
+  const auto runs =
+      integer_option(options, "--runs", limits.seconds ? most_runs : default_runs, 1, most_runs);
+  if (!runs) return runs.error();
+  limits.runs = *runs;
+  limits.state = options.value("--state");
+  limits.corpus = options.value("--corpus");
+  return limits;
+}
+
 Result<FlipRequest> flip_request(const ParsedOptions& options) {
   FlipRequest request;
   const auto storage = format_option(options, "--format", softfloat::binary16);
@@ -127,27 +153,18 @@ Result<FlipRequest> flip_request(const ParsedOptions& options) {
   const auto known = fuzz::find_target(target);
   if (!known) return unknown_word("--target", target, fuzz::target_names);
   request.shape.target = *known;
-  const auto seed =
-      integer_option(options, "--seed", 0, 0, std::numeric_limits<std::int64_t>::max());
-  if (!seed) return seed.error();
-  request.search.seed = static_cast<std::uint64_t>(*seed);
-  const auto islands = integer_option(options, "--islands", 8, 1, 1024);
-  if (!islands) return islands.error();
-  request.search.islands = *islands;
-  const auto engine = engine_options(options);
-  if (!engine) return engine.error();
-  request.search.threads = engine->threads;
-  if (const auto time = options.value("--time")) {
-    const auto seconds = parse_time(*time);
-    if (!seconds) return seconds.error();
-    request.seconds = *seconds;
+  request.ranges = fuzz::default_ranges();
+  if (const auto range = options.value("--range")) {
+    auto measured = fuzz::captured_ranges(*range);
+    if (!measured) {
+      return Error{measured.error().kind, fmt::format("--range: {}", measured.error().message)};
+    }
+    request.ranges = std::move(*measured);
   }
-  const auto runs =
-      integer_option(options, "--runs", request.seconds ? most_runs : default_runs, 1, most_runs);
-  if (!runs) return runs.error();
-  request.runs = *runs;
-  request.state = options.value("--state");
-  request.corpus = options.value("--corpus");
+  request.ranges.subnormals = options.has("--subnormals");
+  Result<SearchLimits> limits = search_limits(options, default_runs);
+  if (!limits) return limits.error();
+  request.limits = std::move(*limits);
   return request;
 }
 

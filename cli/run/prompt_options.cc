@@ -19,8 +19,6 @@ namespace kvsim {
 namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 20;
-/// Of the model's own prompts, which are an example, where --limit does not say otherwise.
-constexpr std::int64_t own_limit = 4;
 /// Stream of the sample: no other random numbers of a run have it.
 constexpr std::uint64_t sample_stream = 0x73616d706c65;  // "sample"
 
@@ -117,8 +115,7 @@ Result<EncodeOptions> apply_template(const ParsedOptions& options, const PromptE
 
 /// The places of the prompts that are kept.
 Result<std::vector<std::size_t>> kept_places(const ParsedOptions& options, std::size_t count,
-                                             bool are_own) {
-  const std::int64_t all = are_own ? own_limit : most;
+                                             std::int64_t all) {
   const auto limit = integer_option(options, "--limit", all, 1, most);
   if (!limit) return limit.error();
   const std::size_t wanted = std::min(count, static_cast<std::size_t>(*limit));
@@ -158,7 +155,7 @@ Result<PromptList> prompt_list(const ParsedOptions& options, const PromptEncodin
   if (!encode) return encode.error();
   const bool are_own =
       !options.has("--prompt") && !options.has("--prompts") && !options.has("--ids");
-  const auto places = kept_places(options, prompts->size(), are_own);
+  const auto places = kept_places(options, prompts->size(), are_own ? encoding.own_limit : most);
   if (!places) return places.error();
   list.prompts.reserve(places->size());
   for (const std::size_t place : *places) {

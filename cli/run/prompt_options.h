@@ -27,6 +27,7 @@ struct PromptEncoding {
   std::int64_t vocabulary = 0;
   std::string folder;       ///< the model's, whose chat template --chat applies
   std::string own_prompts;  ///< the model's own file, used where no option names a prompt; or empty
+  std::int64_t own_limit = 4;  ///< of these the first, where --limit does not say otherwise
 };
 
 /// The prompts of --prompt, --prompts or --ids, after --few-shot, --chat, --limit and

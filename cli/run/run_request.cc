@@ -18,6 +18,7 @@
 #include "cli/replay/settings.h"
 #include "cli/run/arm_options.h"
 #include "cli/run/engine_choice.h"
+#include "cli/run/loaded_model.h"
 #include "cli/run/prompt_options.h"
 #include "model/checkpoint.h"
 #include "model/model_store.h"
@@ -50,35 +51,6 @@ constexpr std::array request_rows{
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
-/// The tokenizer that --tokenizer or the model's folder has; nothing where there is none.
-Result<std::optional<Tokenizer>> tokenizer_of(const ParsedOptions& options,
-                                              const std::string& model_path) {
-  std::string path = options.value("--tokenizer").value_or("");
-  if (path.empty()) {
-    std::error_code none;
-    const bool has_one = fs::exists(fs::path(model_path) / "tokenizer.json", none) ||
-                         fs::exists(fs::path(model_path) / "tokenizer.model", none);
-    if (!has_one) return std::optional<Tokenizer>();
-    path = model_path;
-  }
-  Result<Tokenizer> tokenizer = Tokenizer::load(path);
-  if (!tokenizer) return tokenizer.error();
-  return std::optional(std::move(*tokenizer));
-}
-
-Result<std::string> model_path(const ParsedOptions& options) {
-  const ModelPlaces places = model_places();
-  if (const auto name = options.value("--model")) return find_model(*name, places);
-  const std::vector<NamedModel> named = named_models(places);
-  std::error_code none;
-  if (!fs::exists(fs::path(named.front().path) / "config.json", none)) {
-    return Error{
-        ErrorKind::unavailable,
-        fmt::format("the default model {} is not here; --model FOLDER is accepted", default_model)};
-  }
-  return named.front().path;
-}
-
 Result<bool> take_digests(const ParsedOptions& options, RunOptions& run) {
   constexpr std::array<std::string_view, 3> levels{"none", "layer", "state"};
   const std::string level = options.value("--digests").value_or("layer");
@@ -109,13 +81,6 @@ Result<bool> take_dumps(const ParsedOptions& options, RunRequest& request) {
     if (word.size() == left.size()) return true;
     left.remove_prefix(word.size() + 1);
   }
-}
-
-/// A file of the model's folder, or nothing.
-std::string file_beside(const std::string& folder, std::string_view name) {
-  std::error_code none;
-  const fs::path path = fs::path(folder) / name;
-  return fs::is_regular_file(path, none) ? path.string() : std::string();
 }
 
 Result<bool> take_output(const ParsedOptions& options, RunRequest& request) {
@@ -154,23 +119,10 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
   if (!engine) return engine.error();
   request.threads = engine->threads;
 
-  const Result<std::string> path = model_path(options);
-  if (!path) return path.error();
-  request.model = options.value("--model").value_or(std::string(default_model));
-  Result<Checkpoint> checkpoint = load_checkpoint(*path);
-  if (!checkpoint) return checkpoint.error();
-  Result<std::optional<Tokenizer>> read = tokenizer_of(options, *path);
-  if (!read) return read.error();
-  std::optional<Tokenizer> tokenizer = std::move(*read);
-  const std::int64_t vocabulary = checkpoint->config().vocabulary;
-  if (tokenizer && tokenizer->vocabulary_size() > vocabulary) {
-    return Error{ErrorKind::file,
-                 fmt::format("the tokenizer has {} tokens, the model {}; a tokenizer of the model "
-                             "is accepted",
-                             tokenizer->vocabulary_size(), vocabulary)};
-  }
-  const PromptEncoding encoding{tokenizer ? &*tokenizer : nullptr, vocabulary, *path,
-                                file_beside(*path, "problems.jsonl")};
+  Result<LoadedModel> model = loaded_model(options);
+  if (!model) return model.error();
+  request.model = model->name;
+  const PromptEncoding encoding = encoding_of(*model);
   Result<PromptList> prompts = prompt_list(options, encoding);
   if (!prompts) return prompts.error();
   Result<std::vector<std::int64_t>> neighbours = neighbour_lengths(options, encoding);
@@ -183,14 +135,14 @@ Result<RunRequest> run_request(const ParsedOptions& options) {
       static_cast<int>(std::min<std::int64_t>(request.threads, std::ssize(prompts->prompts)));
   engine->threads = request.threads / run->threads;
   Result<std::unique_ptr<Engine>> made =
-      make_engine(*engine_name, std::move(*checkpoint), request.model, *engine);
+      make_engine(*engine_name, std::move(model->checkpoint), request.model, *engine);
   if (!made) return made.error();
   request.engine = std::move(*made);
   Result<PreparedRun> prepared =
       PreparedRun::make(*request.engine, std::move(*run), std::move(prompts->prompts));
   if (!prepared) return prepared.error();
   request.run = std::move(*prepared);
-  request.text = TokenText(std::move(tokenizer));
+  request.text = TokenText(std::move(model->tokenizer));
   return request;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "fuzz/flip/case.h"
+#include "fuzz/flip/case_lines.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/host.h"
 #include "softfloat/mutants.h"
@@ -21,7 +22,6 @@
 namespace kvsim::fuzz {
 namespace {
 
-constexpr std::string_view first_line = "kvsim flip case 1";
 constexpr std::size_t longest_value = 40;  ///< characters of a number
 
 std::string path_text(const CaseShape& shape, std::size_t path) {
@@ -32,72 +32,14 @@ std::string path_text(const CaseShape& shape, std::size_t path) {
   return text;
 }
 
-/// What a message may repeat of a file: printable ASCII, cut.
-std::string shown(std::string_view text) {
-  constexpr std::size_t most = 48;
-  std::string result;
-  for (const char c : text.substr(0, most)) result += c >= ' ' && c <= '~' ? c : '?';
-  return result + (text.size() > most ? "…" : "");
-}
-
-/// The lines of a case, one after the other, comments and empty lines left out.
-class Lines {
- public:
-  explicit Lines(std::string_view text) : rest_(text) {}
-
-  [[nodiscard]] std::optional<std::string_view> next() {
-    while (!rest_.empty()) {
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      std::string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
-      ++number_;
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (!line.empty() && line.front() != '#') return line;
-    }
-    ++number_;
-    return std::nullopt;
-  }
-
-  /// Whether the next line begins with that word; it stays the next one.
-  [[nodiscard]] bool next_is(std::string_view word) const {
-    Lines ahead = *this;
-    return ahead.next().value_or("").starts_with(word);
-  }
-
-  [[nodiscard]] Error wrong(std::string_view found, std::string_view accepted) const {
-    return {ErrorKind::file, fmt::format("line {}: '{}' stands where {} is accepted", number_,
-                                         shown(found), accepted)};
-  }
-  [[nodiscard]] Error ends(std::string_view accepted) const {
-    return {ErrorKind::file,
-            fmt::format("line {}: the text ends where {} is accepted", number_, accepted)};
-  }
-  /// The same failure, with the line in front.
-  [[nodiscard]] Error here(const Error& error) const {
-    return {ErrorKind::file, fmt::format("line {}: {}", number_, error.message)};
-  }
-
- private:
-  std::string_view rest_;
-  std::int64_t number_ = 0;
-};
-
-/// The words of a line, one after the other.
-std::string_view next_word(std::string_view& rest) {
-  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  const std::string_view word = rest.substr(0, std::min(rest.find(' '), rest.size()));
-  rest.remove_prefix(word.size());
-  return word;
-}
-
 class Parser {
  public:
   explicit Parser(std::string_view text) : lines_(text) {}
 
   Result<FlipCase> run() {
     const auto first = lines_.next();
-    if (!first) return lines_.ends(first_line);
-    if (*first != first_line) return lines_.wrong(*first, first_line);
+    if (!first) return lines_.ends(first_case_line);
+    if (*first != first_case_line) return lines_.wrong(*first, first_case_line);
     CaseShape shape;
     Result<bool> done = read_target(shape);
     if (done) done = read_kind(shape);
@@ -120,18 +62,8 @@ class Parser {
   }
 
  private:
-  /// The rest of a line that begins with this word.
-  Result<std::string_view> value_of(std::string_view key) {
-    const auto line = lines_.next();
-    const std::string accepted = fmt::format("'{} …'", key);
-    if (!line) return lines_.ends(accepted);
-    std::string_view rest = *line;
-    if (next_word(rest) != key || rest.size() < 2) return lines_.wrong(*line, accepted);
-    return rest.substr(1);
-  }
-
   Result<bool> read_integer(std::string_view key, std::int64_t& value) {
-    const auto text = value_of(key);
+    const auto text = lines_.value_of(key);
     if (!text) return text.error();
     return to_integer(*text, value);
   }
@@ -145,7 +77,7 @@ class Parser {
   }
 
   Result<bool> read_format(std::string_view key, softfloat::Format& format) {
-    const auto text = value_of(key);
+    const auto text = lines_.value_of(key);
     if (!text) return text.error();
     const softfloat::NamedFormat* const named = softfloat::find_format(*text);
     if (named == nullptr) return lines_.wrong(*text, "the name of a format, such as fp16,");
@@ -156,7 +88,7 @@ class Parser {
   /// Cases of flips have no line for their target.
   Result<bool> read_target(CaseShape& shape) {
     if (!lines_.next_is("target ")) return true;
-    const auto name = value_of("target");
+    const auto name = lines_.value_of("target");
     if (!name) return name.error();
     const auto target = find_target(*name);
     if (!target) return lines_.wrong(*name, fmt::format("{}", fmt::join(target_names, ", ")));
@@ -165,7 +97,7 @@ class Parser {
   }
 
   Result<bool> read_kind(CaseShape& shape) {
-    const auto kind = value_of("kind");
+    const auto kind = lines_.value_of("kind");
     if (!kind) return kind.error();
     if (*kind != "sum" && *kind != "attention") return lines_.wrong(*kind, "sum or attention");
     shape.kind = *kind == "sum" ? CaseKind::sum : CaseKind::attention;
@@ -175,7 +107,7 @@ class Parser {
   Result<bool> read_sum(CaseShape& shape) {
     Result<bool> done = read_format("accumulate", shape.accumulator);
     if (!done) return done;
-    const auto product = value_of("product");
+    const auto product = lines_.value_of("product");
     if (!product) return product.error();
     const auto rule = parse_product(*product);
     if (!rule) return lines_.here(rule.error());
@@ -183,7 +115,7 @@ class Parser {
     done = read_integer("terms", shape.terms);
     if (!done) return done;
     for (const std::size_t path : {path_on, path_off}) {
-      const auto text = value_of(path == path_on ? "on" : "off");
+      const auto text = lines_.value_of(path == path_on ? "on" : "off");
       if (!text) return text.error();
       Result<Order> order = parse_order(*text);
       if (!order) return lines_.here(order.error());
@@ -205,7 +137,7 @@ class Parser {
   }
 
   Result<bool> read_path(std::string_view key, KernelPath& path) {
-    const auto text = value_of(key);
+    const auto text = lines_.value_of(key);
     if (!text) return text.error();
     std::string_view rest = *text;
     path.kernel = next_word(rest);
@@ -264,14 +196,14 @@ class Parser {
     return static_cast<float>(value);
   }
 
-  Lines lines_;
+  CaseLines lines_;
 };
 
 }  // namespace
 
 std::string to_text(const FlipCase& flip_case) {
   const CaseShape& shape = flip_case.shape;
-  std::string out = fmt::format("{}\n", first_line);
+  std::string out = fmt::format("{}\n", first_case_line);
   if (shape.target != Target::flip) out += fmt::format("target {}\n", to_string(shape.target));
   out += fmt::format("kind {}\nstorage {}\n", shape.kind == CaseKind::sum ? "sum" : "attention",
                      softfloat::format_name(shape.storage));

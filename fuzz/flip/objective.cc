@@ -290,7 +290,7 @@ constexpr std::array objectives{
         .fitness = nan_fitness,
         .confirmed_claim = confirmed_nan,
         .found = "Not a finite number: {path} overflows, although the exact logits are finite, "
-                 "{margin} apart, and numbers {value} times as large occur in the measured range",
+                 "{margin} apart, and numbers {value} times as large are within the default range",
         .absent = "Finite: no path overflows.",
         .none = "No overflow in {runs} runs: both paths computed finite logits in every case that "
                 "was tried."},

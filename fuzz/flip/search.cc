@@ -34,7 +34,7 @@ FlipSearch::FlipSearch(const FlipScorer& scorer, const SearchOptions& options)
     : scorer_(scorer),
       options_(options),
       epoch_(epoch_runs(scorer.shape())),
-      fitter_(scorer.shape().storage),
+      fitter_(scorer.shape().storage, options.ranges),
       mutator_(scorer_, fitter_),
       islands_(at(options.islands)) {}
 

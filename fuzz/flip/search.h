@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -51,6 +52,7 @@ struct SearchOptions {
   std::uint64_t seed = 0;
   std::int64_t islands = 8;
   int threads = 1;  ///< changes time, never a result
+  ValueRanges ranges = default_ranges();
 };
 
 /// A search that can be run on, stored and read back.
@@ -83,6 +85,7 @@ class FlipSearch {
   [[nodiscard]] Result<bool> read_state(std::string_view text);
 
  private:
+  [[nodiscard]] std::array<std::int64_t, 2 * case_tensors + 1> range_bits() const;
   [[nodiscard]] ScoredCase scored(FlipCase flip_case) const;
   void run_island(std::size_t number, std::int64_t runs);
   void run_baseline(std::int64_t total);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,7 +13,9 @@
 
 #include "fuzz/flip/random.h"
 #include "fuzz/flip/ranges.h"
+#include "model/safetensors_writer.h"
 #include "tests/fuzz/cases.h"
+#include "tests/model/test_file.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -131,6 +135,47 @@ TEST(ValueFitter, KeepsNumbersWithinTheRange) {
   EXPECT_EQ(fitter.fit(CaseTensor::v, 1 + 0x1p-11), 1.0F);  // a tie: to even
   // 1.9609375 has 8 bits: exact in bfloat16 too.
   EXPECT_EQ(ValueFitter(softfloat::bfloat16).fit(CaseTensor::tokens, 5.0), 1.9609375F);
+}
+
+TEST(ValueFitter, UsesSubnormalNumbersOnlyWhenAsked) {
+  ValueRanges ranges = default_ranges();
+  ranges.subnormals = true;
+  const ValueFitter fitter(softfloat::binary16, ranges);
+  EXPECT_EQ(fitter.fit(CaseTensor::v, 0x1p-15), 0x1p-15F);
+  EXPECT_EQ(fitter.fit(CaseTensor::v, -0x1p-24), -0x1p-24F);
+  EXPECT_EQ(fitter.fit(CaseTensor::v, 0x1.8p-24), 0x1p-23F);  // a tie: to even
+  EXPECT_EQ(fitter.fit(CaseTensor::v, 0x1p-25), 0.0F);        // a tie: to even
+  EXPECT_EQ(fitter.smallest(), 0x1p-24);
+}
+
+// q [1, 1, 2], k and v [1, 2, 2] in float32: largest magnitudes and root mean squares by hand.
+TEST(CapturedRanges, AreThoseOfTheFile) {
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "qkv.safetensors").string();
+  const auto write = [&](const std::vector<float>& q) {
+    const std::vector<float> k{0, 0, -5, 0};
+    const std::vector<float> v{1, -1, 1, 1};
+    const std::vector<Tensor> tensors{
+        {"q", Dtype::f32, {1, 1, 2}, std::as_bytes(std::span(q))},
+        {"k", Dtype::f32, {1, 2, 2}, std::as_bytes(std::span(k))},
+        {"v", Dtype::f32, {1, 2, 2}, std::as_bytes(std::span(v))},
+    };
+    ASSERT_TRUE(write_safetensors(path, tensors));
+  };
+  write({3, -4});
+  const auto ranges = captured_ranges(path);
+  ASSERT_TRUE(ranges) << ranges.error().message;
+  EXPECT_EQ((*ranges)[CaseTensor::q], (ValueRange{4, std::sqrt(12.5)}));
+  EXPECT_EQ((*ranges)[CaseTensor::k], (ValueRange{5, 2.5}));
+  EXPECT_EQ((*ranges)[CaseTensor::v], (ValueRange{1, 1}));
+  EXPECT_EQ((*ranges)[CaseTensor::state], (ValueRange{1, 1}));
+  EXPECT_EQ((*ranges)[CaseTensor::tokens], default_range(CaseTensor::tokens));
+  EXPECT_EQ(ValueFitter(softfloat::binary16, *ranges).fit(CaseTensor::k, 100), 5.0F);
+  write({0, 0});
+  EXPECT_NE(captured_ranges(path).error().message.find("q holds zeros alone"), std::string::npos);
+  write({1, std::nanf("")});
+  EXPECT_NE(captured_ranges(path).error().message.find("at element 1"), std::string::npos);
+  EXPECT_EQ(captured_ranges(path + "x").error().kind, ErrorKind::file);
 }
 
 }  // namespace

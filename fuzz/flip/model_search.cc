@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "fuzz/flip/model_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "sim/parallel.h"
+
+namespace kvsim::fuzz {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+bool is_worse(const ScoredPrompt& a, const ScoredPrompt& b) { return a.fitness < b.fitness; }
+
+const Prompt& any_of(const std::vector<Prompt>& pool, Random& random) {
+  return pool[at(random.below(std::ssize(pool)))];
+}
+
+/// A span of a prompt, short ones more often.
+Prompt any_span(const Prompt& from, Random& random) {
+  const std::int64_t count = random.between(1, std::min<std::int64_t>(8, std::ssize(from)));
+  const std::int64_t first = random.below(std::ssize(from) - count + 1);
+  return {from.begin() + first, from.begin() + first + count};
+}
+
+}  // namespace
+
+Prompt mutated(const Prompt& parent, const std::vector<Prompt>& pool, std::int64_t longest,
+               Random& random) {
+  Prompt child = parent;
+  const std::int64_t count = random.between(1, 3);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t size = std::ssize(child);
+    const auto place = child.begin() + random.below(size);
+    switch (random.below(6)) {
+      case 0:
+      case 1: {
+        const Prompt& other = any_of(pool, random);
+        *place = other[at(random.below(std::ssize(other)))];
+        break;
+      }
+      case 2:
+        std::swap(*place, child[at(random.below(size))]);
+        break;
+      case 3: {
+        const std::int64_t most = std::min<std::int64_t>(size - 1, child.end() - place);
+        if (most > 0)
+          child.erase(place, place + random.between(1, std::min<std::int64_t>(4, most)));
+        break;
+      }
+      case 4: {
+        const Prompt span = any_span(random.once_in(2) ? parent : any_of(pool, random), random);
+        child.insert(place, span.begin(), span.end());
+        break;
+      }
+      default: {
+        // The beginning of this one and the end of another.
+        const Prompt& other = any_of(pool, random);
+        const std::int64_t kept = random.between(1, size);
+        child.resize(at(kept));
+        const std::int64_t first = random.below(std::ssize(other));
+        child.insert(child.end(), other.begin() + first, other.end());
+      }
+    }
+  }
+  if (std::ssize(child) > longest) child.resize(at(longest));
+  return child;
+}
+
+ModelSearch::ModelSearch(const ModelScorer& scorer, std::vector<Prompt> prompts,
+                         const ModelSearchOptions& options)
+    : scorer_(scorer),
+      prompts_(std::move(prompts)),
+      options_(options),
+      islands_(at(options.islands)) {
+  for (const Prompt& prompt : prompts_) longest_ = std::max(longest_, 2 * std::ssize(prompt));
+  const std::int64_t most = scorer.engine().max_positions() - scorer.max_new_tokens();
+  if (most > 0) longest_ = std::min(longest_, most);
+}
+
+Result<bool> ModelSearch::run_island(std::size_t number, std::int64_t runs) {
+  ModelIsland& island = islands_[number];
+  Random random({options_.seed, number, island.position});
+  for (; island.runs < runs; ++island.runs) {
+    const bool is_plain = island.members.size() < model_island_members || random.once_in(4);
+    Prompt child;
+    if (is_plain) {
+      child = any_of(prompts_, random);
+    } else {
+      const ScoredPrompt* parent = &island.members[at(random.below(std::ssize(island.members)))];
+      const ScoredPrompt* const rival =
+          &island.members[at(random.below(std::ssize(island.members)))];
+      if (is_worse(*parent, *rival)) parent = rival;
+      child = mutated(parent->ids, prompts_, longest_, random);
+    }
+    Result<PromptScore> scored = scorer_.score(child);
+    if (!scored) return scored.error();
+    const std::optional<ModelFlip>& flip = scored->flip;
+    if (flip && (!island.best || flip->ratio() > island.best->ratio())) {
+      island.best = *flip;
+      island.best_run = island.runs;
+    }
+    if (is_plain) {
+      ++island.plain_runs;
+      if (flip) {
+        ++island.plain_finds;
+        island.plain_ratio = std::max(island.plain_ratio, flip->ratio());
+      }
+    }
+    ScoredPrompt member{std::move(child), scored->fitness};
+    if (island.members.size() < model_island_members) {
+      island.members.push_back(std::move(member));
+      continue;
+    }
+    const auto worst = std::ranges::min_element(island.members, is_worse);
+    if (!is_worse(member, *worst)) *worst = std::move(member);
+  }
+  island.position = random.position();
+  return true;
+}
+
+void ModelSearch::exchange() {
+  if (islands_.size() < 2) return;
+  std::vector<ScoredPrompt> best;
+  best.reserve(islands_.size());
+  for (const ModelIsland& island : islands_) {
+    best.push_back(*std::ranges::max_element(island.members, is_worse));
+  }
+  for (std::size_t i = 0; i < islands_.size(); ++i) {
+    ModelIsland& next = islands_[(i + 1) % islands_.size()];
+    *std::ranges::min_element(next.members, is_worse) = best[i];
+  }
+}
+
+std::int64_t ModelSearch::runs() const {
+  std::int64_t total = 0;
+  for (const ModelIsland& island : islands_) total += island.runs;
+  return total;
+}
+
+Result<bool> ModelSearch::run(std::int64_t total, const std::function<bool(std::int64_t)>& go_on) {
+  const auto count = static_cast<std::int64_t>(islands_.size());
+  while (runs() < total) {
+    std::int64_t least = islands_[0].runs;
+    for (const ModelIsland& island : islands_) least = std::min(least, island.runs);
+    const std::int64_t epoch_end = (least / model_epoch_runs + 1) * model_epoch_runs;
+    std::vector<Result<bool>> done(islands_.size(), true);
+    parallel_for(count, options_.threads, [&](std::int64_t i) {
+      const std::int64_t share = total / count + (i < total % count ? 1 : 0);
+      done[at(i)] = run_island(at(i), std::min(epoch_end, share));
+    });
+    for (const Result<bool>& each : done) {
+      if (!each) return each.error();
+    }
+    const bool whole = std::ranges::all_of(
+        islands_, [&](const ModelIsland& island) { return island.runs >= epoch_end; });
+    if (whole) exchange();
+    if (!go_on(runs())) break;
+  }
+  return true;
+}
+
+const ModelFlip* ModelSearch::best() const {
+  const ModelFlip* best = nullptr;
+  for (const ModelIsland& island : islands_) {
+    if (!island.best) continue;
+    if (best == nullptr || island.best->ratio() > best->ratio()) best = &*island.best;
+  }
+  return best;
+}
+
+}  // namespace kvsim::fuzz
