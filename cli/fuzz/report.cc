@@ -33,7 +33,7 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
   report.schema = "kvsim.fuzz/1";
   report.command = "fuzz flip";
   report.input = shape_json(request.shape, scorer);
-  report.input["range"] = printable(request.ranges.source);
+  report.input["range"] = printable(request.ranges.source, 4096);
   report.input["subnormals"] = request.ranges.subnormals;
   report.input["seed"] = request.limits.seed;
   report.input["islands"] = request.limits.islands;
@@ -42,7 +42,7 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
   settings.rows.push_back(
       {"numbers", fmt::format("{}, within the magnitudes of {}",
                               request.ranges.subnormals ? "normal and subnormal" : "normal",
-                              printable(request.ranges.source))});
+                              printable(request.ranges.source, 4096))});
   settings.rows.push_back({"search", fmt::format("{} runs on {} islands, seed {}", search.runs(),
                                                  request.limits.islands, request.limits.seed)});
   report.tables.push_back(std::move(settings));
