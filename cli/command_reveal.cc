@@ -19,6 +19,7 @@
 #include "cli/sink.h"
 #include "gpu/reveal/addition_tree.h"
 #include "gpu/reveal/attention/attention_dependence.h"
+#include "gpu/reveal/attention/attention_sweep.h"
 #include "gpu/reveal/attention/reveal_attention.h"
 #include "gpu/reveal/positive_operator.h"
 #include "gpu/reveal/same_row.h"
@@ -56,8 +57,10 @@ constexpr std::array reveal_options{
     OptionSpec{"--most-calls", "N",
                "calls that a minor class of columns may take to be probed (default 4096)"},
     OptionSpec{"--seed", "S", "which terms are compared and which data checked (default 1)"},
-    OptionSpec{"--sweep", "m=A..B",
-               "group the sizes m or n from A to B by the bits they give, k by the order"},
+    OptionSpec{
+        "--sweep", "m=A..B",
+        "group the sizes m or n from A to B by the bits they give, k by the order; of sdpa m "
+        "(queries) and kv-len"},
     OptionSpec{"--same-row", "LIST",
                "one and the same row at these M: which outputs change, and their replay"},
     OptionSpec{"--save", "NAME",
@@ -73,7 +76,7 @@ Result<gpu::Revelation> reveal_shape(RevealRequest& request, const gpu::Reductio
 
 Result<std::vector<RevealedSizes>> classes_of_sizes(RevealRequest& request,
                                                     const SweepRequest& swept) {
-  const bool rows = swept.name == 'm';
+  const bool rows = swept.name == "m";
   const auto sizes = gpu::sweep(*request.backend, request.shape,
                                 rows ? gpu::SweptSize::rows : gpu::SweptSize::columns, swept.first,
                                 swept.last, 64, request.options.seed);
@@ -103,7 +106,7 @@ Result<std::vector<RevealedSizes>> classes_of_terms(RevealRequest& request,
 
 Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& swept) {
   const auto classes =
-      swept.name == 'k' ? classes_of_terms(request, swept) : classes_of_sizes(request, swept);
+      swept.name == "k" ? classes_of_terms(request, swept) : classes_of_sizes(request, swept);
   if (!classes) return classes.error();
   Answer answer;
   answer.report = sweep_report(request, swept, *classes);
@@ -115,19 +118,23 @@ Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& swept) {
   return answer;
 }
 
+/// Adds a row to the user's kernel file and says so.
+Result<bool> keep(const OwnKernel& kernel, Answer& answer) {
+  const std::string path = own_kernels_path();
+  const auto saved = add_own_kernel(path, kernel);
+  if (saved) add_saved(answer.report, kernel.name, path);
+  return saved;
+}
+
 /// Keeps what was found as a kernel of the user's, where the grammar has words for it.
-Result<bool> save(const RevealRequest& request, const gpu::Revelation& found,
-                  const std::string& name, Answer& answer) {
+Result<bool> save(const RevealRequest& request, const gpu::Revelation& found, Answer& answer) {
   const auto& model = found.classes.front().model;
   if (!model || !model->order) {
     answer.exit_code = ExitCode::cannot_tell;
     answer.complaint = "--save: the grammar of orders has no words for this tree; nothing is saved";
     return false;
   }
-  const std::string path = own_kernels_path();
-  const auto saved = add_own_kernel(path, own_kernel(request, found, today()));
-  if (saved) add_saved(answer.report, name, path);
-  return saved;
+  return keep(own_kernel(request, found, today()), answer);
 }
 
 /// The report of what was found, its drawing in a file where one is asked for.
@@ -146,16 +153,42 @@ Result<Answer> answer_of(const Found& found, Report report, const std::optional<
   return answer;
 }
 
+Result<Answer> run_attention_sweep(AttentionRevealRequest& request, const SweepRequest& swept) {
+  const bool queries = swept.name == "m";
+  // A size of queries takes three calls, one of keys a revelation.
+  const auto classes =
+      gpu::sweep_attention(*request.backend, request.layer, request.options,
+                           queries ? gpu::AttentionSize::queries : gpu::AttentionSize::keys,
+                           {.first = swept.first, .last = swept.last, .every = queries ? 64 : 32});
+  if (!classes) return classes.error();
+  Answer answer;
+  answer.report = attention_sweep_report(request, swept, *classes);
+  for (const gpu::AttentionSizes& one : *classes) {
+    if (one.found.explained() || answer.exit_code != ExitCode::done) continue;
+    answer.exit_code = ExitCode::cannot_tell;
+    answer.complaint = unexplained_text(one.found);
+  }
+  return answer;
+}
+
 Result<Answer> run_attention_reveal(const ParsedOptions& options) {
   auto request = attention_reveal_request(options);
   if (!request) return request.error();
+  if (const auto& swept = request->sweep) return run_attention_sweep(*request, *swept);
   gpu::AttentionCalls calls(*request->backend, request->layer);
   const auto found = gpu::reveal_attention(calls, request->options);
   if (!found) return found.error();
   const auto dependences = gpu::attention_dependences(*request->backend, request->layer,
                                                       request->threads, request->options.seed);
   if (!dependences) return dependences.error();
-  return answer_of(*found, attention_reveal_report(*request, *found, *dependences), request->svg);
+  auto answer =
+      answer_of(*found, attention_reveal_report(*request, *found, *dependences), request->svg);
+  if (!answer) return answer.error();
+  if (request->save && found->explained()) {
+    const auto saved = keep(own_kernel(*request, *found, today()), *answer);
+    if (!saved) return saved.error();
+  }
+  return answer;
 }
 
 Result<Answer> run_same_row(RevealRequest& request) {
@@ -194,8 +227,8 @@ Result<Answer> run_reveal(const ParsedOptions& options) {
   if (!dependences) return dependences.error();
   auto answer = answer_of(*found, reveal_report(*request, *found, *dependences), request->svg);
   if (!answer) return answer.error();
-  if (const auto& name = request->save; name && found->explained()) {
-    const auto saved = save(*request, *found, *name, *answer);
+  if (request->save && found->explained()) {
+    const auto saved = save(*request, *found, *answer);
     if (!saved) return saved.error();
   }
   return answer;

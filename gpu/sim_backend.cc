@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/attention_attributes.h"
 #include "gpu/operators.h"
 #include "gpu/sim_products.h"
 #include "sim/attention/kernel.h"
@@ -129,29 +130,15 @@ Result<Tensor> AttentionRow::run(const OperatorCall& call, Shape shape,
                                  const EngineOptions& options) const {
   const Shape& q = call.inputs[0].shape;
   const Shape& k = call.inputs[1].shape;
-  const auto causal = flag_attribute(call, "causal", false);
-  if (!causal) return causal.error();
-  const auto scale = number_attribute(call, "scale", 0);
-  if (!scale) return scale.error();
   AttentionProblem problem;
   problem.shape = {
       .query_heads = q[0], .kv_heads = k[0], .query_len = q[1], .kv_len = k[1], .head_dim = q[2]};
   problem.storage = call.inputs[0].format;
-  problem.scale = static_cast<float>(*scale);
   problem.q = call.inputs[0].values.data();
   problem.k = call.inputs[1].values.data();
   problem.v = call.inputs[2].values.data();
-  problem.mask.causal = *causal;
-  for (const auto& [name, field] : {std::pair{"splits", &problem.launch.splits},
-                                    std::pair{"split-size", &problem.launch.split_size}}) {
-    const auto number = number_attribute(call, name, 0);
-    if (!number) return number.error();
-    if (!(*number >= 0 && *number <= 1 << 20)) {
-      return Error{ErrorKind::usage,
-                   fmt::format("sdpa: attribute {}={} is not 0 … 2^20", name, *number)};
-    }
-    *field = static_cast<std::int64_t>(*number);
-  }
+  const auto set = set_attention_attributes(call.attributes, problem);
+  if (!set) return set.error();
   auto result = run_attention(row_, problem, {options, {}});
   if (!result) return result.error();
   return Tensor{.format = output_format(row_, problem.storage),

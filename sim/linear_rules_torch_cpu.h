@@ -148,6 +148,17 @@ constexpr LinearRule mkl_bf16_vector(SizeRange rows, SizeRange outputs) {
   row.outputs = outputs;
   return row;
 }
+// MKL's product of binary16 factors with binary32 results, under every setting that was tried:
+// products of 11-bit numbers are exact in binary32, so that only the order counts.
+constexpr LinearRule mkl_half(LinearRule row) {
+  row.storage = binary16;
+  row.output = binary32;
+  row.note = {};
+  return row;
+}
+#define KVSIM_HALF_FLASH_SCORES                                                             \
+  mkl_half(few_rows({1, 3}, {})), mkl_half(few_rows({}, {1, 11})), mkl_half(half_blocks()), \
+      mkl_half(rule(binary16, "blocks(192)", Evidence::measured))
 inline constexpr auto torch_avx2_flash_rules = std::to_array<LinearRule>({
     mkl_bf16_vector({1, 1}, {}),
     mkl_bf16_vector({}, {1, 1}),
@@ -161,9 +172,10 @@ inline constexpr auto torch_avx2_flash_rules = std::to_array<LinearRule>({
     any_terms(few_rows({}, {1, 11})),
     half_blocks(),
     rule(binary32, "blocks(192)", Evidence::measured),
+    KVSIM_HALF_FLASH_SCORES,
 });
 
-// Scores of flash attention as installed: every storage as binary32.
+// Scores of flash attention as installed: bfloat16 as binary32.
 constexpr LinearRule flash_lanes(const Format& storage, SizeRange rows, SizeRange outputs) {
   LinearRule row = rule(storage, "lanes(4,1,join=butterfly)", Evidence::inferred);
   row.rows = rows;
@@ -182,8 +194,9 @@ constexpr LinearRule flash_blocks(const Format& storage, SizeRange terms, std::s
   flash_lanes(storage, {1, 3}, {}), flash_lanes(storage, {}, {1, 11}), \
       flash_blocks(storage, {193, 383}, "blocks(K/2)"), flash_blocks(storage, {}, "blocks(192)")
 inline constexpr auto torch_flash_rules = std::to_array<LinearRule>(
-    {KVSIM_FLASH_SCORES(binary32), KVSIM_FLASH_SCORES(bfloat16), KVSIM_FLASH_SCORES(binary16)});
+    {KVSIM_FLASH_SCORES(binary32), KVSIM_FLASH_SCORES(bfloat16), KVSIM_HALF_FLASH_SCORES});
 #undef KVSIM_FLASH_SCORES
+#undef KVSIM_HALF_FLASH_SCORES
 
 inline constexpr auto torch_rules = std::to_array<LinearRule>({
     small_product(bfloat16),

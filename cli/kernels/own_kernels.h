@@ -3,16 +3,30 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/attention_shape.h"
 #include "sim/sum.h"
 #include "softfloat/format.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
+
+/// The operation of rows of attention.
+inline constexpr std::string_view attention_operation = "sdpa";
+
+/// What a row of attention is: a kernel of the table, for the one layer at which it gave every bit.
+struct OwnAttention {
+  std::string kernel;
+  AttentionShape shape;
+  std::map<std::string, std::string> attributes;  ///< of the call: "causal", "splits" …
+  std::string walk;                               ///< what was seen of it, in words
+};
 
 /// A kernel that the user revealed and saved: one row of the user's kernel file.
 struct OwnKernel {
@@ -22,10 +36,10 @@ struct OwnKernel {
   std::string device;        ///< what ran it: the CPU's model, or the device
   std::string date;          ///< "2026-11-30", UTC
   std::string key;           ///< gpu::Fingerprint::key(): where the same order is to be expected
-  std::int64_t rows = 1;     ///< M: sizes of the call that was looked at
+  std::int64_t rows = 1;     ///< M: sizes of the call that was looked at; of sums only
   std::int64_t outputs = 1;  ///< N
   std::int64_t terms = 1;    ///< K
-  std::string order;         ///< in the grammar of parse_order()
+  std::string order;         ///< in the grammar of parse_order(); of sums only
   Product product = Product::fused;
   softfloat::Format storage;  ///< of the inputs
   softfloat::Format accumulator;
@@ -34,6 +48,7 @@ struct OwnKernel {
   std::string tree_sha256;
   /// Sums of the call that are added otherwise: "columns 572–575: ORDER". Usually none.
   std::vector<std::string> exceptions;
+  std::optional<OwnAttention> attention;                         ///< of rows of attention only
   std::vector<std::pair<std::string, std::string>> fingerprint;  ///< everything the back end tells
 };
 

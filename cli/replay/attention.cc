@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/kernels/own_attention.h"
 #include "cli/printable.h"
 #include "cli/progress.h"
 #include "cli/replay/attention_launch.h"
@@ -87,7 +88,8 @@ Json chosen(const std::vector<std::int64_t>& values) {
 }
 
 /// One kernel on every sequence of one launch.
-Result<ExpSettings::Values> run_launch(const AttentionFile& file, const AttentionKernel& kernel,
+Result<ExpSettings::Values> run_launch(const AttentionTable& table, const AttentionFile& file,
+                                       const AttentionKernel& kernel,
                                        const AttentionSettings& settings,
                                        const BatchLengths& lengths, const AttentionOptions& options,
                                        Json& choices) {
@@ -114,6 +116,8 @@ Result<ExpSettings::Values> run_launch(const AttentionFile& file, const Attentio
     problem.k = k.data();
     problem.v = v.data();
     problem.launch = launch_of(settings, lengths);
+    const Result<bool> fits = table.check_layer(kernel, problem);
+    if (!fits) return fits.error();
     const Result<AttentionResult> result = run_attention(kernel, problem, options);
     if (!result) return result.error();
     splits.push_back(result->splits);
@@ -137,8 +141,10 @@ Result<ExpSettings::Values> run_launch(const AttentionFile& file, const Attentio
 }
 
 Result<Replay> replay_attention(const ParsedOptions& options, const ReplayFile& file) {
+  const Result<AttentionTable> table = AttentionTable::make(options.values("--kernel"));
+  if (!table) return table.error();
   const Result<std::vector<const AttentionKernel*>> kernels =
-      kernels_from(options, "attention", attention_kernels());
+      kernels_from(options, "attention", table->kernels());
   if (!kernels) return kernels.error();
   if (kernels->empty()) {
     return Error{ErrorKind::usage,
@@ -190,7 +196,7 @@ Result<Replay> replay_attention(const ParsedOptions& options, const ReplayFile& 
       output.evidence = kernel->evidence;
       const Result<bool> done = exp->fill(
           output, output_format(*kernel, tensors->format), [&](const ExpOptions& exp_options) {
-            return run_launch(*tensors, *kernel, *settings, lengths, {*engine, exp_options},
+            return run_launch(*table, *tensors, *kernel, *settings, lengths, {*engine, exp_options},
                               output.choices);
           });
       if (!done) {

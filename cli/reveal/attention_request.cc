@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> attention_sizes = {"--heads", "--kv-heads", "--head-dim",
                                                              "--kv-len", "--q-len"};
-constexpr std::array<std::string_view, 8> sums_only = {
-    "--m", "--n", "--k", "--batch", "--misaligned", "--sweep", "--same-row", "--save"};
+constexpr std::array<std::string_view, 6> sums_only = {"--m",     "--n",          "--k",
+                                                       "--batch", "--misaligned", "--same-row"};
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
@@ -30,8 +30,9 @@ Result<bool> read_sizes(const ParsedOptions& options, AttentionRevealRequest& re
     std::int64_t least;
     std::int64_t most;
   };
+  const auto& sweep = request.sweep;
   for (const std::string_view name : {"--head-dim", "--kv-len"}) {
-    if (options.has(name)) continue;
+    if (options.has(name) || (sweep && name.substr(2) == sweep->name)) continue;
     return usage(fmt::format("{} is missing; it has no default for sdpa", name));
   }
   AttentionShape& shape = request.layer.shape;
@@ -51,6 +52,7 @@ Result<bool> read_sizes(const ParsedOptions& options, AttentionRevealRequest& re
     *size.value = *value;
   }
   request.options.seed = static_cast<std::uint64_t>(seed);
+  if (sweep) (sweep->name == "m" ? shape.query_len : shape.kv_len) = sweep->last;
   const auto kv_heads = integer_option(options, "--kv-heads", shape.query_heads, 1, 4096);
   if (!kv_heads) return kv_heads.error();
   shape.kv_heads = *kv_heads;
@@ -88,11 +90,18 @@ Result<AttentionRevealRequest> attention_reveal_request(const ParsedOptions& opt
   if (request.layer.format.precision < 8 || request.layer.format.precision > 24) {
     return usage(fmt::format("--dtype {} with sdpa; accepted: fp32, bf16, fp16", (*format)->name));
   }
+  constexpr std::array<std::string_view, 2> swept = {"m", "kv-len"};
+  auto sweep = sweep_option(options, swept);
+  if (!sweep) return sweep.error();
+  request.sweep = std::move(*sweep);
   if (const auto done = read_sizes(options, request); !done) return done.error();
   auto attributes = attributes_option(options);
   if (!attributes) return attributes.error();
   request.layer.attributes = std::move(*attributes);
   request.svg = options.value("--svg");
+  auto name = save_option(options);
+  if (!name) return name.error();
+  request.save = std::move(*name);
   auto backend = backend_option(options, request.threads);
   if (!backend) return backend.error();
   request.backend = std::move(*backend);

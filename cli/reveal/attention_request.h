@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/options.h"
+#include "cli/reveal/request.h"
 #include "gpu/backend.h"
 #include "gpu/reveal/attention/attention_calls.h"
 #include "gpu/reveal/attention/reveal_attention.h"
@@ -21,7 +22,9 @@ struct AttentionRevealRequest {
   gpu::AttentionLayer layer;
   gpu::AttentionRevealOptions options;
   std::int64_t threads = 1;
-  std::optional<std::string> svg;  ///< file of the drawing
+  std::optional<SweepRequest> sweep;
+  std::optional<std::string> svg;   ///< file of the drawing
+  std::optional<std::string> save;  ///< name of a row in the user's kernel file; not taken there
 };
 
 /// Whether `--op` asks for attention. Errors (usage): options of attention with another operator,

@@ -249,7 +249,7 @@ void complain(const gpu::PositiveRevelation& found, Answer& answer) {
 }
 
 Result<Answer> run_sweep(RevealRequest& request, const SweepRequest& swept) {
-  if (swept.name != 'k') {
+  if (swept.name != "k") {
     return Error{ErrorKind::usage, fmt::format("--sweep {} of {}; accepted: k=A..B", swept.text,
                                                request.shape.operation)};
   }

@@ -263,7 +263,7 @@ Report same_row_report(const RevealRequest& request, const std::vector<gpu::RowA
 
 Report sweep_report(const RevealRequest& request, const SweepRequest& sweep,
                     const std::vector<RevealedSizes>& classes) {
-  const std::string name(1, sweep.name);
+  const std::string& name = sweep.name;
   Report report;
   report.schema = "kvsim.reveal/1";
   report.command = "reveal";

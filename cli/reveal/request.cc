@@ -3,7 +3,11 @@
 #include "cli/reveal/request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -18,32 +22,6 @@ namespace kvsim {
 namespace {
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
-
-Result<SweepRequest> parse_sweep(const std::string& text) {
-  const Error wrong = usage(fmt::format(
-      "--sweep {} is no range; accepted: m=A..B, n=A..B or k=A..B, as m=1..64", in_quotes(text)));
-  constexpr std::string_view sizes = "mnk";
-  if (text.size() < 3 || sizes.find(text[0]) == sizes.npos || text[1] != '=') return wrong;
-  const std::size_t dots = text.find("..");
-  if (dots == std::string::npos) return wrong;
-  constexpr std::int64_t largest = std::int64_t{1} << 20;
-  const auto first = parse_integer("--sweep", text.substr(2, dots - 2), 1, largest);
-  if (!first) return first.error();
-  const auto last = parse_integer("--sweep", text.substr(dots + 2), *first, largest);
-  if (!last) return last.error();
-  return SweepRequest{text, text[0], *first, *last};
-}
-
-/// --save is refused before anything runs.
-Result<bool> read_name(const ParsedOptions& options, RevealRequest& request) {
-  request.save = options.value("--save");
-  if (!request.save) return true;
-  for (const std::string_view other : {"--sweep", "--same-row"}) {
-    if (!options.has(other)) continue;
-    return usage(fmt::format("--save is given with {}; one of them is accepted", other));
-  }
-  return check_own_kernel_name(own_kernels_path(), *request.save);
-}
 
 /// The numbers of rows of --same-row, of operators that have rows.
 Result<bool> read_same_row(const ParsedOptions& options, RevealRequest& request) {
@@ -93,6 +71,39 @@ Error missing_option(std::string_view name) {
 
 }  // namespace
 
+Result<std::optional<SweepRequest>> sweep_option(const ParsedOptions& options,
+                                                 std::span<const std::string_view> names) {
+  const auto text = options.value("--sweep");
+  if (!text) return std::optional<SweepRequest>();
+  const std::size_t equals = text->find('=');
+  const std::size_t dots = text->find("..");
+  const std::string name = text->substr(0, equals);
+  if (equals == std::string::npos || dots == std::string::npos || dots < equals ||
+      std::ranges::find(names, name) == names.end()) {
+    return usage(fmt::format("--sweep {} is no range; accepted: {}=A..B, as m=1..64",
+                             in_quotes(*text), fmt::join(names, "=A..B, ")));
+  }
+  constexpr std::int64_t largest = std::int64_t{1} << 20;
+  const auto first =
+      parse_integer("--sweep", text->substr(equals + 1, dots - equals - 1), 1, largest);
+  if (!first) return first.error();
+  const auto last = parse_integer("--sweep", text->substr(dots + 2), *first, largest);
+  if (!last) return last.error();
+  return std::optional<SweepRequest>({*text, name, *first, *last});
+}
+
+Result<std::optional<std::string>> save_option(const ParsedOptions& options) {
+  std::optional<std::string> name = options.value("--save");
+  if (!name) return name;
+  for (const std::string_view other : {"--sweep", "--same-row"}) {
+    if (!options.has(other)) continue;
+    return usage(fmt::format("--save is given with {}; one of them is accepted", other));
+  }
+  const auto fits = check_own_kernel_name(own_kernels_path(), *name);
+  if (!fits) return fits.error();
+  return name;
+}
+
 Result<std::map<std::string, std::string>> attributes_option(const ParsedOptions& options) {
   std::map<std::string, std::string> attributes;
   for (const std::string& text : options.values("--attribute")) {
@@ -128,12 +139,11 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   }
   RevealRequest request;
   std::optional<std::int64_t> most_terms;  // of a sweep over them
-  if (const auto text = options.value("--sweep")) {
-    auto sweep = parse_sweep(*text);
-    if (!sweep) return sweep.error();
-    if (sweep->name == 'k') most_terms = sweep->last;
-    request.sweep = std::move(*sweep);
-  }
+  constexpr std::array<std::string_view, 3> sizes = {"m", "n", "k"};
+  auto sweep = sweep_option(options, sizes);
+  if (!sweep) return sweep.error();
+  request.sweep = std::move(*sweep);
+  if (request.sweep && request.sweep->name == "k") most_terms = request.sweep->last;
   if (!options.has("--backend")) return missing_option("--backend");
   if (!options.has("--k") && !most_terms) return missing_option("--k");
   request.shape.operation = options.value("--op").value_or("linear");
@@ -147,7 +157,9 @@ Result<RevealRequest> reveal_request(const ParsedOptions& options) {
   request.shape.attributes = std::move(*attributes);
   request.svg = options.value("--svg");
   if (const auto done = read_same_row(options, request); !done) return done.error();
-  if (const auto done = read_name(options, request); !done) return done.error();
+  auto name = save_option(options);
+  if (!name) return name.error();
+  request.save = std::move(*name);
   auto backend = backend_option(options, request.threads);
   if (!backend) return backend.error();
   request.backend = std::move(*backend);

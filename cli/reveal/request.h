@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/options.h"
@@ -21,7 +23,7 @@ namespace kvsim {
 /// `--sweep m=1..64`.
 struct SweepRequest {
   std::string text;
-  char name = 'm';  ///< the size that changes: m, n or k
+  std::string name;  ///< the size that changes: m, n or k; of sdpa m (queries) or kv-len
   std::int64_t first = 1;
   std::int64_t last = 1;
 };
@@ -37,6 +39,14 @@ struct RevealRequest {
   std::optional<std::string> svg;      ///< file of the drawing
   std::optional<std::string> save;     ///< name of a row in the user's kernel file; not taken there
 };
+
+/// `--sweep`, of one of these sizes; nothing where it is not given.
+[[nodiscard]] Result<std::optional<SweepRequest>> sweep_option(
+    const ParsedOptions& options, std::span<const std::string_view> names);
+
+/// `--save`: nothing where it is not given. A name that cannot be taken is refused before anything
+/// runs.
+[[nodiscard]] Result<std::optional<std::string>> save_option(const ParsedOptions& options);
 
 /// `--attribute KEY=VALUE`, all of them.
 [[nodiscard]] Result<std::map<std::string, std::string>> attributes_option(

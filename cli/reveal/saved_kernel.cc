@@ -5,22 +5,24 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 #include "cli/printable.h"
+#include "cli/reveal/attention_parts.h"
 #include "cli/reveal/report.h"
 #include "gpu/backend.h"
 #include "gpu/reveal/addition_tree.h"
 #include "sim/order.h"
 
 namespace kvsim {
+namespace {
 
-OwnKernel own_kernel(const RevealRequest& request, const gpu::Revelation& found,
-                     const std::string& date) {
-  const gpu::RevealedSums& main = found.classes.front();
+/// What every row says: its name, and where and when it was revealed.
+template <class Request>
+OwnKernel row_of(const Request& request, const std::string& date) {
   const gpu::Fingerprint fingerprint = request.backend->fingerprint();
   OwnKernel kernel;
   kernel.name = request.save.value_or("");
-  kernel.operation = request.shape.operation;
   kernel.backend = request.backend->name();
   kernel.date = date;
   kernel.key = fingerprint.key();
@@ -30,6 +32,17 @@ OwnKernel own_kernel(const RevealRequest& request, const gpu::Revelation& found,
     if (kernel.device.empty()) kernel.device = fingerprint.value(what);
   }
   if (kernel.device.empty()) kernel.device = "any";
+  kernel.fingerprint = fingerprint.entries;
+  return kernel;
+}
+
+}  // namespace
+
+OwnKernel own_kernel(const RevealRequest& request, const gpu::Revelation& found,
+                     const std::string& date) {
+  const gpu::RevealedSums& main = found.classes.front();
+  OwnKernel kernel = row_of(request, date);
+  kernel.operation = request.shape.operation;
   kernel.rows = request.shape.rows;
   kernel.outputs = request.shape.columns;
   kernel.terms = request.shape.terms;
@@ -45,7 +58,27 @@ OwnKernel own_kernel(const RevealRequest& request, const gpu::Revelation& found,
   for (const gpu::RevealedSums& sums : found.classes) {
     if (&sums != &main) kernel.exceptions.push_back(exception_text(sums));
   }
-  kernel.fingerprint = fingerprint.entries;
+  return kernel;
+}
+
+OwnKernel own_kernel(const AttentionRevealRequest& request, const gpu::AttentionRevelation& found,
+                     const std::string& date) {
+  OwnKernel kernel = row_of(request, date);
+  kernel.operation = attention_operation;
+  kernel.storage = request.layer.format;
+  kernel.output = found.output;
+  OwnAttention layer{.kernel = {},
+                     .shape = request.layer.shape,
+                     .attributes = request.layer.attributes,
+                     .walk = walk_text(found)};
+  for (const gpu::KernelAgreement& one : found.replay.kernels) {
+    if (one.compared == 0 || one.different > 0) continue;
+    layer.kernel = one.kernel;
+    kernel.outputs_checked = one.compared;
+    break;
+  }
+  kernel.attention = std::move(layer);
+  if (const auto& tree = found.classes.front().tree) kernel.tree_sha256 = gpu::digest(*tree);
   return kernel;
 }
 

@@ -3,6 +3,7 @@
 #include "gpu/reveal/term_classes.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,30 +47,25 @@ Known known_of(Revelation found, std::int64_t terms) {
 class TermSweeper {
  public:
   TermSweeper(Backend& backend, ReductionShape shape, const RevealOptions& options,
-              const TermSweep& range)
+              const SizeSweep& range)
       : backend_(backend), shape_(std::move(shape)), options_(options), range_(range) {}
 
   Result<std::vector<TermClass>> run() {
-    const bool all = range_.last - range_.first < range_.every;
-    // Close together at the small end, where kernels change.
-    for (std::int64_t step = 0; range_.first + step <= range_.last;
-         step = all || step < 8 ? step + 1 : step + step / 2) {
-      if (const auto done = try_terms(range_.first + step); !done) return done.error();
-    }
-    if (const auto done = try_terms(range_.last); !done) return done.error();
-    for (;;) {
-      const std::vector<std::int64_t> next = between(classes());
-      if (next.empty()) break;
-      for (const std::int64_t terms : next) {
-        if (const auto done = try_terms(terms); !done) return done.error();
-      }
-    }
+    const auto done = look_at_sizes(
+        range_, [&](std::int64_t terms) { return try_terms(terms); },
+        [&] {
+          std::vector<SizeClass> sizes;
+          const std::vector<TermClass> found = classes();
+          sizes.reserve(found.size());
+          for (const TermClass& one : found) sizes.push_back(one.terms);
+          return sizes;
+        });
+    if (!done) return done.error();
     return classes();
   }
 
  private:
   Result<bool> try_terms(std::int64_t terms) {
-    if (known_.contains(terms)) return true;
     shape_.terms = terms;
     const auto reduction = make_reduction(backend_, shape_);
     if (!reduction) return reduction.error();
@@ -77,20 +73,6 @@ class TermSweeper {
     if (!found) return found.error();
     known_.emplace(terms, known_of(std::move(*found), terms));
     return true;
-  }
-
-  /// Half way between neighbouring classes that are apart, as many as may still be tried.
-  [[nodiscard]] std::vector<std::int64_t> between(const std::vector<TermClass>& classes) const {
-    std::vector<std::int64_t> next;
-    const std::int64_t left = range_.most - static_cast<std::int64_t>(known_.size());
-    for (std::size_t i = 1; i < classes.size(); ++i) {
-      const std::int64_t before = classes[i - 1].terms.last;
-      const std::int64_t gap = classes[i].terms.first - before;
-      if (gap > 1 && static_cast<std::int64_t>(next.size()) < left) {
-        next.push_back(before + gap / 2);
-      }
-    }
-    return next;
   }
 
   /// The first order of any member that has the trees of all of them.
@@ -132,14 +114,14 @@ class TermSweeper {
   Backend& backend_;
   ReductionShape shape_;
   const RevealOptions& options_;
-  TermSweep range_;
+  SizeSweep range_;
   std::map<std::int64_t, Known> known_;
 };
 
 }  // namespace
 
 Result<std::vector<TermClass>> sweep_terms(Backend& backend, ReductionShape shape,
-                                           const RevealOptions& options, const TermSweep& range) {
+                                           const RevealOptions& options, const SizeSweep& range) {
   return TermSweeper(backend, std::move(shape), options, range).run();
 }
 

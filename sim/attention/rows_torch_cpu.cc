@@ -14,7 +14,7 @@ constexpr auto sums = std::to_array<StorageSums>({
     {.storage = softfloat::binary16, .scores = {}, .values = {}},
 });
 
-constexpr auto avx2_sums = std::to_array<StorageSums>({
+constexpr auto eager_sums = std::to_array<StorageSums>({
     {.storage = softfloat::binary32, .scores = {}, .values = {}},
     {.storage = softfloat::bfloat16, .scores = {}, .values = {}},
 });
@@ -42,12 +42,12 @@ constexpr auto rows = std::to_array<AttentionKernel>({
                "on torch 2.11, AVX-512, one thread",
      .date = snapshot,
      .evidence = softfloat::Evidence::inferred,
-     .note = "16-bit products as in binary32, aligned buffers, libm's expf correctly rounded: "
+     .note = "bfloat16 products as in binary32, aligned buffers, libm's expf correctly rounded: "
              "assumed"},
     {.name = "torch-cpu-eager",
      .family = AttentionFamily::eager,
      .device = cpu,
-     .storages = avx2_sums,
+     .storages = eager_sums,
      .eager = &avx512_eager,
      .source = "huggingface/transformers eager_attention_forward; replayed on torch 2.11, AVX-512, "
                "AVX512-BF16, one thread",
@@ -57,7 +57,7 @@ constexpr auto rows = std::to_array<AttentionKernel>({
     {.name = "torch-cpu-avx2",
      .family = AttentionFamily::torch_cpu,
      .device = cpu,
-     .storages = avx2_sums,
+     .storages = sums,
      .torch_cpu = &avx2,
      .source = "pytorch/pytorch aten/src/ATen/native/cpu/FlashAttentionKernel.cpp; revealed and "
                "replayed on torch 2.11 with MKL_CBWR=AVX2 and ATEN_CPU_CAPABILITY=avx2, one thread",
@@ -67,7 +67,7 @@ constexpr auto rows = std::to_array<AttentionKernel>({
     {.name = "torch-cpu-avx2-eager",
      .family = AttentionFamily::eager,
      .device = cpu,
-     .storages = avx2_sums,
+     .storages = eager_sums,
      .eager = &avx2_eager,
      .source = "huggingface/transformers eager_attention_forward; revealed and replayed on torch "
                "2.11 with MKL_CBWR=AVX2, ATEN_CPU_CAPABILITY=avx2 and oneDNN disabled, one thread",

@@ -25,7 +25,7 @@ inline constexpr std::int64_t keys_of_a_block = 512;
 /// Whether P·V of a block of so many queries goes through the keys in groups of four, where it does
 /// not run in passes; otherwise key by key.
 [[nodiscard]] constexpr bool in_fours(std::int64_t rows, const softfloat::Format& storage) {
-  return rows == 1 && storage != softfloat::binary32;
+  return rows == 1 && storage == softfloat::bfloat16;
 }
 
 /// Terms that a product over `terms` takes before it stores its sums.

@@ -72,6 +72,17 @@ OwnKernel a_kernel(const std::string& name) {
   return kernel;
 }
 
+OwnKernel a_layer(const std::string& name) {
+  OwnKernel kernel = a_kernel(name);
+  kernel.operation = "sdpa";
+  kernel.attention = OwnAttention{
+      .kernel = "h100-fa3",
+      .shape = {.query_heads = 8, .kv_heads = 2, .query_len = 3, .kv_len = 400, .head_dim = 64},
+      .attributes = {{"causal", "1"}, {"scale", "0.25"}},
+      .walk = "KV blocks of 192, \"last\" to first"};
+  return kernel;
+}
+
 TEST_F(OwnKernels, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(read_own_kernels(path_)->empty());
   EXPECT_TRUE(read_own_kernels("")->empty());
@@ -101,6 +112,42 @@ TEST_F(OwnKernels, AreReadAsTheyWereWritten) {
   EXPECT_EQ(kernel.tree_sha256, expected.tree_sha256);
   EXPECT_EQ(kernel.exceptions, expected.exceptions);
   EXPECT_EQ(kernel.fingerprint, expected.fingerprint);
+}
+
+TEST_F(OwnKernels, OfAttentionAreReadAsTheyWereWritten) {
+  ASSERT_TRUE(add_own_kernel(path_, a_layer("first")));
+  ASSERT_TRUE(add_own_kernel(path_, a_kernel("second")));
+  const auto read = read_own_kernels(path_);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 2);
+  EXPECT_FALSE(read->back().attention);
+  const OwnKernel& kernel = read->front();
+  ASSERT_TRUE(kernel.attention);
+  const OwnKernel expected = a_layer("first");
+  EXPECT_EQ(kernel.attention->kernel, "h100-fa3");
+  EXPECT_EQ(kernel.attention->shape, expected.attention->shape);
+  EXPECT_EQ(kernel.attention->attributes, expected.attention->attributes);
+  EXPECT_EQ(kernel.attention->walk, expected.attention->walk);
+  EXPECT_TRUE(kernel.storage == softfloat::bfloat16);
+  EXPECT_TRUE(kernel.output == softfloat::binary16);
+  EXPECT_EQ(kernel.outputs_checked, 10000);
+  EXPECT_EQ(kernel.tree_sha256, expected.tree_sha256);
+}
+
+TEST_F(OwnKernels, OfAttentionNameAKernelOfTheTable) {
+  ASSERT_TRUE(add_own_kernel(path_, a_layer("one")));
+  const std::string good = text();
+  const auto with = [&](const std::string& old, const std::string& replacement) {
+    std::string changed = good;
+    changed.replace(changed.find(old), old.size(), replacement);
+    return error_of(changed);
+  };
+  EXPECT_EQ(error_of(good), "no error");
+  EXPECT_THAT(with("\"h100-fa3\"", "\"h100-fa9\""), HasSubstr("a kernel of attention"));
+  EXPECT_THAT(with("heads = 8", "heads = 0"), HasSubstr("heads of a kernel is something else"));
+  EXPECT_THAT(with("kv_len = 400\n", ""), HasSubstr("kv_len of a kernel is missing"));
+  EXPECT_THAT(with("kv_heads = 2", "kv_heads = 3"), HasSubstr("a divisor of heads"));
+  EXPECT_THAT(with("\"causal=1\"", "\"causal\""), HasSubstr("KEY=VALUE"));
 }
 
 TEST_F(OwnKernels, KeepWhatIsThereToTheLetter) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "gpu/operators.h"
+#include "gpu/attention_attributes.h"
 #include "gpu/reveal/attention/attention_data.h"
 #include "gpu/sim_backend.h"
 #include "sim/attention/kernel.h"
@@ -37,20 +37,13 @@ AttentionLayer for_kernel(AttentionLayer layer) {
   return layer;
 }
 
-std::int64_t integer_attribute(const AttentionLayer& layer, std::string_view name) {
-  const auto number = number_attribute({.attributes = layer.attributes}, name, 0);
-  return number ? static_cast<std::int64_t>(*number) : 0;
-}
-
 /// The tree of P·V that a kernel declares for the last query.
 std::optional<AdditionTree> declared_tree(const AttentionKernel& kernel,
                                           const AttentionLayer& layer) {
   AttentionProblem problem;
   problem.shape = layer.shape;
   problem.storage = layer.format;
-  problem.mask.causal = layer.causal();
-  problem.launch.splits = integer_attribute(layer, "splits");
-  problem.launch.split_size = integer_attribute(layer, "split-size");
+  if (!set_attention_attributes(layer.attributes, problem)) return {};
   const auto tree = value_tree(kernel, problem, layer.shape.query_len - 1);
   if (!tree) return {};
   return addition_tree(*tree);

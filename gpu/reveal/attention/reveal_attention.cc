@@ -52,6 +52,7 @@ class Revealer {
     if (!replay) return replay.error();
     result_.replay = std::move(*replay);
     result_.calls.check = calls_.calls() - tree_end;
+    result_.output = calls_.output();
     return std::move(result_);
   }
 
@@ -257,6 +258,15 @@ std::string_view to_string(RescaleRule rule) {
       break;
   }
   return "not seen";
+}
+
+const RevealedValueSums& sums_of_last_query(const AttentionRevelation& found,
+                                            const AttentionLayer& layer) {
+  const std::int64_t row = layer.causal() ? 0 : (layer.shape.query_len - 1) * layer.shape.group();
+  const auto sums = std::ranges::find_if(found.classes, [&](const RevealedValueSums& one) {
+    return std::ranges::find(one.where.rows, row) != one.where.rows.end();
+  });
+  return sums == found.classes.end() ? found.classes.front() : *sums;
 }
 
 std::string merge_text(const AdditionTree& merge) {

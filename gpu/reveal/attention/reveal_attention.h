@@ -57,6 +57,7 @@ struct AttentionRevelation {
   std::vector<RevealedValueSums> classes;  ///< the largest first
   AttentionReplay replay;
   AttentionRevealCalls calls;
+  softfloat::Format output;  ///< of the results
 
   [[nodiscard]] bool explained() const { return replay.explained(); }
 };
@@ -68,6 +69,10 @@ struct AttentionRevealOptions {
   /// A class of sums is probed only where that takes no more calls; the largest one always is.
   std::int64_t most_calls = 4096;
 };
+
+/// The sums of the last query, of the largest class of its columns.
+[[nodiscard]] const RevealedValueSums& sums_of_last_query(const AttentionRevelation& found,
+                                                          const AttentionLayer& layer);
 
 /// "sequential", "reverse", "pairwise" … of a merge of several splits; otherwise its text.
 [[nodiscard]] std::string merge_text(const AdditionTree& merge);

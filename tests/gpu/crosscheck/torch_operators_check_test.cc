@@ -51,6 +51,36 @@ TEST(TorchOperators, AreEqualToTheBit) {
   if (!test::is_known_key()) GTEST_SKIP() << "new CPU key";
 }
 
+/// One query and several, of the model and over more keys than a block has.
+TEST(TorchOperators, FlashAttentionOfFloat16IsEqualToTheBit) {
+  const auto backend = test::torch_backend();
+  ASSERT_NE(backend, nullptr);
+  if (!test::is_known_key()) GTEST_SKIP() << "new CPU key";
+  const auto dispatch = DispatchChoice::named("torch-cpu-avx2");
+  ASSERT_TRUE(dispatch);
+  const auto simulation = named_simulation(*dispatch);
+  std::vector<Check> checks = checks_of(softfloat::binary16);
+  std::erase_if(checks, [](const Check& check) { return check.operation != "sdpa"; });
+  ASSERT_FALSE(checks.empty());
+  Check check = checks.back();
+  check.label = "odd sizes";
+  for (const std::int64_t keys : {1, 2, 7, 11, 13, 50, 200, 513, 1500}) {
+    check.queries = 1;
+    check.keys = keys;
+    checks.push_back(check);
+  }
+  for (const std::int64_t queries : {2, 3, 5, 13, 40, 200}) {  // a prefill: as many of each
+    check.queries = check.keys = queries;
+    checks.push_back(check);
+  }
+  std::vector<std::string> places;
+  const Count count = count_of(*backend, *simulation, checks, "sdpa", &places);
+  fmt::print("float16 sdpa: {} of {} differ\n", count.different, count.compared);
+  for (const std::string& place : places) fmt::print("  {}\n", place);
+  EXPECT_GT(count.compared, 60'000);
+  EXPECT_EQ(count.different, 0);
+}
+
 /// What holds on any CPU: orders revealed on the machine give every bit.
 TEST(TorchOperators, AreExplainedByOrdersRevealedHere) {
   const auto backend = test::torch_backend();

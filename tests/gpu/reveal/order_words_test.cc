@@ -65,7 +65,7 @@ TEST(RevealedWords, OfPyTorchsOwnSums) {
 
 /// "A-B: ORDER" of every class.
 std::vector<std::string> classes(Backend& backend, const ReductionShape& shape,
-                                 const TermSweep& range) {
+                                 const SizeSweep& range) {
   const auto found = sweep_terms(backend, shape, {.least_outputs = 200}, range);
   if (!found) return {found.error().message};
   std::vector<std::string> texts;

@@ -100,7 +100,7 @@ std::vector<Kernel> make_kernels() {
         .products = 30'000},
        torch_cpu_eager},
       {"torch-cpu-avx2",
-       {.storages = single_or_bfloat16,
+       {.storages = all_formats,
         .head_dims = head_dims,
         .longest = 1100,
         .most_queries = 900,

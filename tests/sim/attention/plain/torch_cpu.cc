@@ -71,7 +71,7 @@ float vector_sum(const std::vector<float>& terms, std::size_t width) {
   return sum;
 }
 
-/// One key of a 16-bit product of one query: groups of four, then from the last key down.
+/// A bfloat16 product of one query: groups of four, then from the last key down.
 float dot_in_fours(std::span<const float> a, std::span<const float> b, float start) {
   std::vector<float> products;
   for (std::size_t k = 0; k < a.size(); ++k) products.push_back(a[k] * b[k]);
@@ -84,9 +84,17 @@ float dot_in_fours(std::span<const float> a, std::span<const float> b, float sta
   return sum;
 }
 
-/// MKL's product of 16-bit matrices held to AVX2, in binary32.
-float avx2_16bit_dot(const test::OneOutput& o) {
+/// MKL's product of bfloat16 matrices held to AVX2, in binary32.
+float avx2_bfloat16_dot(const test::OneOutput& o) {
   if (o.rows == 1 || o.outputs == 1) return test::lane_sum(o, 4, 0);
+  if (o.rows < 4 || o.outputs < 12) {
+    return test::lane_sum(o, test::place_at_edge(o.column, o.outputs) > 0 ? 8 : 4, 0);
+  }
+  return test::many_rows_sum(o);
+}
+
+/// MKL's product of binary16 matrices, in binary32, under every setting.
+float half_dot(const test::OneOutput& o) {
   if (o.rows < 4 || o.outputs < 12) {
     return test::lane_sum(o, test::place_at_edge(o.column, o.outputs) > 0 ? 8 : 4, 0);
   }
@@ -110,13 +118,14 @@ struct KeyBlock {
 /// q·k of query i and key j, in a block.
 float score(const Problem& p, bool avx2, const KeyBlock& block, std::span<const float> q,
             std::span<const float> k, const std::array<std::int64_t, 2>& at) {
+  const test::OneOutput o = one_output(
+      q, k, {block.queries, at[0] - block.first_query, block.length, at[1] - block.first});
+  if (p.storage == softfloat::binary16) return half_dot(o);
   if (!avx2) {
     const bool lanes = block.queries < 4 || block.length < 12;
     return lanes ? four_lane_dot(q, k) : blocked_dot(q, k, nullptr);
   }
-  const test::OneOutput o = one_output(
-      q, k, {block.queries, at[0] - block.first_query, block.length, at[1] - block.first});
-  return p.storage == softfloat::binary32 ? test::torch_avx2_float32(o) : avx2_16bit_dot(o);
+  return p.storage == softfloat::binary32 ? test::torch_avx2_float32(o) : avx2_bfloat16_dot(o);
 }
 
 void visit(const Problem& p, bool avx2, std::array<std::int64_t, 2> query, const KeyBlock& block,
@@ -155,7 +164,7 @@ void visit(const Problem& p, bool avx2, std::array<std::int64_t, 2> query, const
       column[j] = p.value(head, block.first + static_cast<std::int64_t>(j))[d];
     }
     const float start = st.first ? 0.0F : st.o[d] * r;
-    if (!single && block.queries == 1) {
+    if (p.storage == softfloat::bfloat16 && block.queries == 1) {
       st.o[d] = dot_in_fours(e, column, start);
     } else if (block.queries < 4 || p.head_dim < 12) {
       st.o[d] = serial_dot(e, column, start);
