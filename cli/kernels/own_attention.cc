@@ -76,9 +76,9 @@ Result<AttentionTable> AttentionTable::make(std::span<const std::string> names) 
     const AttentionKernel* const row =
         kernel.attention ? find_attention_kernel(kernel.attention->kernel) : nullptr;
     if (row == nullptr || !kernel.attention) continue;
-    auto layer = revealed_layer(kernel, *kernel.attention);
+    const auto layer = revealed_layer(kernel, *kernel.attention);
     if (!layer) return layer.error();
-    table.layers_.push_back(std::move(*layer));
+    table.layers_.push_back(*layer);
     AttentionKernel& added = table.kernels_.emplace_back(*row);
     added.name = kernel.name;
     added.device = kernel.device;
