@@ -97,6 +97,16 @@ void add_magnitudes_here(std::span<const double> a, const ColumnMatrix& b, doubl
 struct ChainLanes {
   V partial, slack, bound;
 
+  void rescale(const WalkRescaling& by) {
+    const D d;
+    const V factor = hn::Set(d, by.factor);
+    partial = hn::Mul(partial, factor);
+    slack = hn::Mul(slack, factor);
+    bound = hn::Mul(bound, factor);
+    const V error = hn::Mul(hn::Set(d, by.error), magnitude());
+    bound = hn::Add(bound, hn::Max(error, hn::Set(d, by.quantum)));
+  }
+
   HWY_INLINE V magnitude() const { return hn::Add(hn::Add(hn::Abs(partial), slack), bound); }
 
   void add_block(const UnitErrors& unit, std::span<const WalkFactor> factors, const float* b,
@@ -105,7 +115,8 @@ struct ChainLanes {
     const V smallest = hn::Set(d, format.smallest_normal);
     const V before = magnitude();
     const V surely = hn::Sub(hn::Abs(partial), hn::Add(slack, bound));
-    V largest = hn::Max(power_of(before), hn::Set(d, unit.floor));
+    const bool known = format.exponents_known;
+    V largest = hn::Max(known ? power_of(before) : before, hn::Set(d, unit.floor));
     for (std::size_t k = 0; k < factors.size(); ++k) {
       const WalkFactor& factor = factors[k];
       const V x = widened(b + k * stride);
@@ -131,23 +142,24 @@ struct ChainLanes {
       }
       bound = hn::Add(bound, lost);
       bound = hn::Add(bound, hn::Mul(hn::Set(d, unit.sum_cut), largest));
-      const V result = hn::Max(magnitude(), hn::Set(d, unit.floor));
-      bound = hn::Add(bound, hn::Mul(hn::Set(d, unit.final_cut), result));
+      const V total = hn::Max(magnitude(), hn::Set(d, unit.floor));
+      bound = hn::Add(bound, hn::Mul(hn::Set(d, unit.final_cut), total));
     }
-    const V converted = hn::Mul(hn::Set(d, unit.conversion), power_of(magnitude()));
+    const V result = known ? power_of(magnitude()) : magnitude();
+    const V converted = hn::Mul(hn::Set(d, unit.conversion), result);
     bound = hn::Add(bound, hn::Max(converted, hn::Set(d, unit.quantum)));
   }
 };
 
 void walk_unit_chain_here(const UnitErrors& unit, std::span<const WalkFactor> factors,
                           const ColumnMatrix& b, std::size_t first, const WalkFormat& format,
-                          double rescaling, UnitChain& chain) {
+                          const WalkRescaling& rescaling, UnitChain& chain) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   for (std::size_t j = 0; j < b.stride(); j += lanes) {
     ChainLanes state{hn::LoadU(d, chain.partial.data() + j), hn::LoadU(d, chain.slack.data() + j),
                      hn::LoadU(d, chain.bound.data() + j)};
-    state.bound = hn::Add(state.bound, hn::Mul(hn::Set(d, rescaling), state.magnitude()));
+    state.rescale(rescaling);
     for (std::size_t k = 0; k < factors.size(); k += unit.fan_in) {
       const std::size_t count = std::min(unit.fan_in, factors.size() - k);
       state.add_block(unit, factors.subspan(k, count), b.row(first + k) + j, b.stride(), format);
@@ -197,7 +209,7 @@ void add_magnitudes(std::span<const double> a, const ColumnMatrix& b, std::span<
 
 void walk_unit_chain(const UnitErrors& unit, std::span<const WalkFactor> factors,
                      const ColumnMatrix& b, std::size_t first, const WalkFormat& format,
-                     double rescaling, UnitChain& chain, SimdLevel level) {
+                     const WalkRescaling& rescaling, UnitChain& chain, SimdLevel level) {
   constexpr engine::LevelFunctions<decltype(&N_SCALAR::walk_unit_chain_here)> functions
       KVSIM_AT_EACH_LEVEL(walk_unit_chain_here);
   engine::function_or_scalar(level, functions)(unit, factors, b, first, format, rescaling, chain);

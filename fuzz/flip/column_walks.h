@@ -59,6 +59,16 @@ struct WalkFactor {
 struct WalkFormat {
   double smallest_normal = 0;
   double ulp_of_one = 0;  ///< 2^(1 − p)
+  /// Sums stand for what they are; otherwise for a multiple of the computed ones that is not known,
+  /// so that their exponents are not known either.
+  bool exponents_known = true;
+};
+
+/// What a chain so far is multiplied by.
+struct WalkRescaling {
+  double factor = 1;   ///< of exact numbers
+  double error = 0;    ///< relative, of the computed ones
+  double quantum = 0;  ///< and at least that
 };
 
 /// A chain of blocks of a matrix unit, column by column, on its way.
@@ -70,11 +80,11 @@ struct UnitChain {
   std::vector<double> bound;    ///< of the computed sum's error against the latter
 };
 
-/// Goes on with the chain over rows first … first + factors.size() − 1 of b, in blocks of the unit,
-/// the last one filled up with zeros. Before that the chain is multiplied by a number of which
-/// `rescaling` bounds the relative error.
+/// Multiplies the chain so far, then goes on with it over rows first … first + factors.size() − 1
+/// of b, in blocks of the unit, the last one filled up with zeros.
 void walk_unit_chain(const UnitErrors& unit, std::span<const WalkFactor> factors,
                      const ColumnMatrix& b, std::size_t first, const WalkFormat& format,
-                     double rescaling, UnitChain& chain, SimdLevel level = best_simd_level());
+                     const WalkRescaling& rescaling, UnitChain& chain,
+                     SimdLevel level = best_simd_level());
 
 }  // namespace kvsim::fuzz

@@ -82,14 +82,6 @@ ExactDifference finish_head(const std::vector<DoubleDouble>& scores,
                               0x1p-1000 * n * (1 + std::abs(difference.high)))};
 }
 
-/// K and V of one head with keys as columns.
-struct KeyColumns {
-  ColumnMatrix k;
-  ColumnMatrix v;
-  double largest_key = 0;
-  double largest_value = 0;
-};
-
 /// What belongs to one query head.
 struct QueryRows {
   std::span<const float> query;
@@ -98,38 +90,37 @@ struct QueryRows {
 };
 
 /// One head's share of the difference.
-ExactDifference exact_head(const QueryRows& rows, const KeyColumns& columns, ExactHead& head) {
-  const std::size_t keys = columns.k.columns();
+ExactDifference exact_head(const QueryRows& rows, const ExactKeys& keys_and_values,
+                           const ColumnMatrix& v, ExactHead& head) {
+  const ColumnMatrix& k = keys_and_values.k;
+  const std::size_t keys = k.columns();
   const std::size_t d = rows.query.size();
   const DoubleDouble scale =
       DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(rows.query.size())));
-  std::vector<double> query(rows.query.begin(), rows.query.end());
+  head.query.assign(rows.query.begin(), rows.query.end());
+  head.token.resize(d);
   std::vector<double> first(rows.first.begin(), rows.first.end());
   std::vector<double> second(rows.second.begin(), rows.second.end());
   std::vector<double> query_absolute(d);
   std::vector<double> token_absolute(d);
   double token_sum = 0;  // of both rows
   for (std::size_t i = 0; i < d; ++i) {
-    query_absolute[i] = std::abs(query[i]);
+    query_absolute[i] = std::abs(head.query[i]);
     token_sum += std::abs(first[i]) + std::abs(second[i]);
-    token_absolute[i] = outward(std::abs(first[i] - second[i]));
-    head.token_absolute += token_absolute[i];
+    head.token[i] = first[i] - second[i];
+    token_absolute[i] = outward(std::abs(head.token[i]));
     second[i] = -second[i];
   }
-  head.token_absolute = outward(head.token_absolute);
-  head.largest_query = largest_magnitude(rows.query);
-  head.largest_key = columns.largest_key;
-  head.largest_value = columns.largest_value;
 
-  LongColumns scores(columns.k.stride());
-  add_long_products(query, columns.k, scores.high, scores.low);
-  LongColumns values(columns.v.stride());
-  add_long_products(first, columns.v, values.high, values.low);
-  add_long_products(second, columns.v, values.high, values.low);
-  head.score_absolute.assign(columns.k.stride(), 0);
-  add_magnitudes(query_absolute, columns.k, head.score_absolute);
-  head.along_absolute.assign(columns.v.stride(), 0);
-  add_magnitudes(token_absolute, columns.v, head.along_absolute);
+  LongColumns scores(k.stride());
+  add_long_products(head.query, k, scores.high, scores.low);
+  LongColumns values(v.stride());
+  add_long_products(first, v, values.high, values.low);
+  add_long_products(second, v, values.high, values.low);
+  head.score_absolute.assign(k.stride(), 0);
+  add_magnitudes(query_absolute, k, head.score_absolute);
+  head.along_absolute.assign(v.stride(), 0);
+  add_magnitudes(token_absolute, v, head.along_absolute);
   for (auto* each :
        {&head.score, &head.score_absolute, &head.weight, &head.along, &head.along_absolute}) {
     each->resize(keys);
@@ -152,7 +143,8 @@ ExactDifference exact_head(const QueryRows& rows, const KeyColumns& columns, Exa
     head.along_absolute[j] = outward(head.along_absolute[j]);
   }
   // Each of the 2d additions of `along` is off by 2u² of at most both rows' sum.
-  const double value_error = 5 * u2 * static_cast<double>(d) * token_sum * head.largest_value;
+  const double value_error =
+      5 * u2 * static_cast<double>(d) * token_sum * keys_and_values.largest_value;
   return finish_head(exact_scores, exact_values, argument_error, value_error, head);
 }
 
@@ -176,20 +168,23 @@ ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
   const std::span<const float> tokens(flip_case[CaseTensor::tokens]);
   ExactAttentionCase result;
   result.heads.resize(at(shape.query_heads));
+  result.keys.reserve(at(shape.kv_heads));
   for (std::size_t kv_head = 0; kv_head < at(shape.kv_heads); ++kv_head) {
     const auto of_head = [&](CaseTensor tensor) {
       return std::span<const float>(flip_case[tensor]).subspan(kv_head * keys * d, keys * d);
     };
     const std::span<const float> k = of_head(CaseTensor::k);
     const std::span<const float> v = of_head(CaseTensor::v);
-    const KeyColumns columns{ColumnMatrix(k, d, keys, true), ColumnMatrix(v, d, keys, true),
-                             largest_magnitude(k), largest_magnitude(v)};
+    const ColumnMatrix by_key(v, d, keys, true);
+    result.keys.push_back(
+        {ColumnMatrix(k, d, keys, true), ColumnMatrix(v, keys, d, false), largest_magnitude(v)});
     for (std::size_t g = 0; g < at(shape.group()); ++g) {
       const std::size_t h = kv_head * at(shape.group()) + g;
       const std::span<const float> query = q.subspan(h * d, d);
       const std::span<const float> first = tokens.subspan(h * d, d);
       const std::span<const float> second = tokens.subspan(tokens.size() / 2 + h * d, d);
-      const ExactDifference share = exact_head({query, first, second}, columns, result.heads[h]);
+      const ExactDifference share =
+          exact_head({query, first, second}, result.keys.back(), by_key, result.heads[h]);
       result.difference.value = result.difference.value + share.value;
       result.difference.error +=
           share.error +

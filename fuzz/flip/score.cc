@@ -193,8 +193,7 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
       score.paths[path] = {nan, no_bound};
       continue;
     }
-    score.paths[path] = {difference_of_outputs(out, tokens),
-                         bounds_[path](exact.heads, out, tokens)};
+    score.paths[path] = {difference_of_outputs(out, tokens), bounds_[path](exact, out, tokens)};
   }
   return score;
 }
