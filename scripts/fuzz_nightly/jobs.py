@@ -202,18 +202,31 @@ class Properties:
 
     @staticmethod
     def exist(program: pathlib.Path) -> bool:
-        done = subprocess.run([program, "fuzz", "--help"], capture_output=True, text=True,
-                              check=False)
-        return done.returncode == 0 and "property" in done.stdout
+        return subprocess.run([program, "fuzz", "property", "list"], capture_output=True,
+                              check=False).returncode == 0
 
     def run(self, piece, found: Found) -> dict:
+        folder = self.state / "properties"
+        folder.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
+        answer = folder / "answer.json"
+        answer.unlink(missing_ok=True)
         status, log = run(
             [self.program, "fuzz", "property", "all", "--quiet", "--seed", piece.seed,
-             "--time", f"{max(1, round(piece.seconds))}s"],
+             "--time", f"{max(1, round(piece.seconds))}s", "--corpus", folder, "--json",
+             "--output", answer],
             self.state / "logs" / "properties.log", piece.seconds + 300)
-        if status != 0:
-            first = next((line for line in log.splitlines() if line.strip()), f"exit {status}")
-            found(Failure(findings.Cause("property: " + findings.without_numbers(first), ()),
+        entry = {"seconds": round(time.monotonic() - began, 2), "exit": status}
+        if status not in (0, 1) or not answer.exists():
+            found(Failure(findings.Cause(findings.without_numbers(log) or f"exit {status}", ()),
                           self.name, log.encode()))
-        return {"seconds": round(time.monotonic() - began, 2), "exit": status}
+            return entry
+        rows = json.loads(answer.read_text())["result"]["properties"]
+        entry["runs"] = sum(row["runs"] for row in rows)
+        for row in rows:
+            if "file" not in row:  # holds, or is the canary
+                continue
+            reason = findings.without_numbers(row["reason"])[:200]
+            found(Failure(findings.Cause(f"{row['property']}: {reason}", ()), self.name,
+                          pathlib.Path(row["file"]).read_bytes()))
+        return entry

@@ -35,7 +35,8 @@ def summary(session, jobs: dict, found: dict, passing: list, absent: list[str]) 
                 f"{sum(entry.get('new', 0) for entry in entries):,} | {files:,} files, "
                 f"{size / 1024:,.0f} KiB |")
         else:
-            lines.append(f"| {name} | {len(entries)} | {seconds:.0f} | | | | | |")
+            counted = f"{runs:,} | {runs / seconds:,.0f}" if runs else "|"
+            lines.append(f"| {name} | {len(entries)} | {seconds:.0f} | {counted} | | | |")
     flips = {entry["job"]: entry["bound_ratio"] for entry in done if entry.get("bound_ratio")}
     if flips:
         lines += ["", "Flips, margin ÷ bound, all nights together: " + ", ".join(

@@ -49,7 +49,7 @@ class Session:
             self.head = {
                 "number": head["number"] + 1 if head else 1,
                 "seconds": seconds, "workers": workers, "jobs": jobs, "slice_seconds": length,
-                "slices": max(1, round(seconds * workers / length)), "finished": False,
+                "slices": max(len(jobs), round(seconds * workers / length)), "finished": False,
             }
             self._write_head()
         self.done = {}

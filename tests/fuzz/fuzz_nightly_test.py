@@ -62,6 +62,32 @@ echo "stat::number_of_executed_units: 100"
 """
 
 
+# Given `fuzz property all` and `fuzz flip`, writes an answer to --output.
+KVSIM = r"""#!/bin/sh
+[ "$3" != list ] || exit 0
+action=$2
+while [ $# -gt 0 ]; do
+  case $1 in
+    --output) output=$2 ;;
+    --corpus) corpus=$2 ;;
+  esac
+  shift
+done
+if [ "$action" = flip ]; then
+  echo '{"result": {"bound_ratio": 0.5}}' >"$output"
+  exit 0
+fi
+echo 'the case' >"$corpus/replica.case"
+cat >"$output" <<END
+{"result": {"properties": [
+  {"property": "canary", "runs": 5, "holds": false, "reason": "as it must be"},
+  {"property": "replica", "runs": 7, "holds": false, "reason": "row 31 differs",
+   "file": "$corpus/replica.case"}]}}
+END
+exit 1
+"""
+
+
 class Causes(unittest.TestCase):
     STACK = """==7== ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60200000eff8
 READ of size 1 at 0x60200000eff8 thread T0
@@ -223,6 +249,21 @@ class Nightly(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual([path.name for path in corpus.iterdir()], [first])
         self.assertFalse((self.state / "corpus/a.pruned").exists())
+
+    def test_flips_and_properties_of_the_program(self):
+        self.target("a")
+        program = self.root / "kvsim"
+        program.write_text(KVSIM)
+        program.chmod(0o755)
+        command = [program if part == self.root / "no-kvsim" else part
+                   for part in self.command(1, 2)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn("flip-sum-fp16 0.500", done.stdout)
+        self.assertIn("| properties | 1 | ", done.stdout)
+        row, = tomllib.loads(self.ledger.read_text())["finding"]
+        self.assertEqual((row["target"], row["kind"]), ("properties", "replica: row N differs"))
+        self.assertEqual((self.root / "findings" / row["input"]).read_text(), "the case\n")
 
     def test_errors(self):
         self.assertEqual(self.night().returncode, 3)  # no programs
