@@ -20,7 +20,7 @@
 namespace kvsim {
 namespace {
 
-constexpr std::int64_t default_runs = 4096;
+constexpr std::int64_t runs_of_a_search = 4096;
 constexpr std::int64_t most_runs = std::int64_t{1} << 40;
 
 Result<bool> take_sum(const ParsedOptions& options, fuzz::CaseShape& shape) {
@@ -162,7 +162,7 @@ Result<FlipRequest> flip_request(const ParsedOptions& options) {
     request.ranges = std::move(*measured);
   }
   request.ranges.subnormals = options.has("--subnormals");
-  Result<SearchLimits> limits = search_limits(options, default_runs);
+  Result<SearchLimits> limits = search_limits(options, runs_of_a_search);
   if (!limits) return limits.error();
   request.limits = std::move(*limits);
   return request;
