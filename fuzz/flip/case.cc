@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/attention/kernel.h"
+#include "sim/order_names.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -61,7 +62,7 @@ Result<bool> check_attention(const CaseShape& shape) {
     if (find_attention_kernel(path.kernel) == nullptr) {
       return usage(
           fmt::format("attention kernel {}: unknown; kvsim kernels lists those that are accepted",
-                      path.kernel.substr(0, 64)));
+                      order_names::quoted(path.kernel)));
     }
     if (path.splits < 0 || path.splits > 4096) {
       return usage(fmt::format("splits {}: 0 to 4096 are accepted", path.splits));
