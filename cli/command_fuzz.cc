@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/fuzz/model_flip.h"
+#include "cli/fuzz/property_command.h"
 #include "cli/fuzz/report.h"
 #include "cli/fuzz/request.h"
 #include "cli/fuzz/search_run.h"
@@ -23,6 +24,7 @@
 #include "fuzz/flip/objective.h"
 #include "fuzz/flip/score.h"
 #include "fuzz/flip/search.h"
+#include "fuzz/property/property.h"
 
 namespace kvsim {
 namespace {
@@ -52,7 +54,9 @@ constexpr std::array fuzz_options{
     OptionSpec{"--on-splits", "N",
                "attention: parts of the keys in cache-on (default 0: the kernel's choice)"},
     OptionSpec{"--off-splits", "N", "attention: the same in cache-off"},
-    OptionSpec{"--runs", "N", "cases to try, and as many at random to compare with (default 4096)"},
+    OptionSpec{"--runs", "N",
+               "cases to try, and as many at random to compare with (default 4096); property: runs "
+               "of each one (default 100)"},
     OptionSpec{"--time", "T",
                "stop after about that long, such as 60s or 2m; the answer says how "
                "many runs that were"},
@@ -65,7 +69,11 @@ constexpr std::array fuzz_options{
     OptionSpec{
         "--state", "FILE",
         "go on with the search that FILE holds, where it is there, and store the search in it"},
-    OptionSpec{"--corpus", "DIR", "write the case that is found to DIR/TARGET-DIGEST.case"},
+    OptionSpec{"--corpus", "DIR",
+               "write the case that is found to DIR/TARGET-DIGEST.case; property: violating runs"},
+    OptionSpec{"--plant", "NAME",
+               "property: a defect (docs/plants.md) that is built into every decoder, to see it "
+               "found"},
     OptionSpec{"--threads", "N",
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };
@@ -114,6 +122,7 @@ Result<Answer> run_replay(const ParsedOptions& options) {
   const std::string& path = options.positionals()[1];
   const auto text = read_text(path);
   if (!text) return text.error();
+  if (text->starts_with(fuzz::property_case_line)) return replay_property(path, *text);
   if (fuzz::is_model_case(*text)) return replay_model(options, path, *text);
   const auto flip_case = fuzz::parse_case(*text);
   if (!flip_case) return in_file(path, flip_case.error());
@@ -135,13 +144,18 @@ Result<Answer> run_replay(const ParsedOptions& options) {
 }
 
 Result<Answer> run_fuzz(const ParsedOptions& options) {
-  constexpr std::array<std::string_view, 2> actions{"flip", "replay"};
+  constexpr std::array<std::string_view, 3> actions{"flip", "replay", "property"};
   if (options.positionals().empty()) {
-    return Error{ErrorKind::usage, "fuzz: flip or replay FILE is needed (kvsim fuzz --help)"};
+    return Error{ErrorKind::usage,
+                 "fuzz: flip, replay FILE or property NAME is needed (kvsim fuzz --help)"};
   }
   const std::string& action = options.positionals().front();
   if (action == "replay") return run_replay(options);
+  if (action == "property") return run_fuzz_property(options);
   if (action != "flip") return unknown_word("fuzz", action, actions);
+  if (options.has("--plant")) {
+    return Error{ErrorKind::usage, "--plant is of fuzz property: flip searches undamaged kernels"};
+  }
   if (options.positionals().size() > 1) {
     return Error{ErrorKind::usage, fmt::format("{} is given; fuzz flip takes options only",
                                                in_quotes(options.positionals()[1]))};
@@ -164,8 +178,8 @@ std::span<const OptionSpec> all_options() {
 
 const Command fuzz_command{
     .name = "fuzz",
-    .summary = "inputs on which two kernels choose different tokens, far from a tie",
-    .synopsis = "flip [OPTIONS] | replay FILE",
+    .summary = "inputs on which two kernels choose different tokens, and checks of what must hold",
+    .synopsis = "flip [OPTIONS] | property NAME|all|list [OPTIONS] | replay FILE",
     .description =
         "flip: searches for numbers (q, K, V and the rows of two tokens of the output matrix) on "
         "which\n"
@@ -178,9 +192,13 @@ const Command fuzz_command{
         "confirmed with MPFR (256 bits, directed rounding) and compared with rigorous bounds on "
         "rounding\n"
         "errors and with plain random search. Equal seeds and runs give equal finds.\n"
-        "replay: computes a case again; exits with 1 where what it claims is there, with 0 where "
-        "it "
-        "is not.",
+        "property: checks what must hold for every input on random ones (docs/properties.md): one\n"
+        "property, or all of them; takes --runs, --time, --seed, --corpus and --plant. Exits with "
+        "1\n"
+        "where a property is violated. list: their names and what they say.\n"
+        "replay: computes a case of either again; exits with 1 where what it claims, or the "
+        "violation,\n"
+        "is there, with 0 where it is not.",
     .options = all_options(),
     .examples =
         "  kvsim fuzz flip --terms 64 --accumulate fp16 --on sequential --off pairwise\n"

@@ -3,7 +3,6 @@
 #include "fuzz/property/property.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -127,9 +126,11 @@ Result<const Property*> find_property(std::string_view name) {
     names.push_back(property.name);
   }
   const std::string_view near = softfloat::nearest(name, names);
-  return Error{ErrorKind::usage,
-               fmt::format("property '{}'; accepted: {}{}", shown(name), fmt::join(names, ", "),
-                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near))};
+  return Error{
+      ErrorKind::usage,
+      fmt::format("property '{}'; accepted: the names that kvsim fuzz property list "
+                  "prints{}",
+                  shown(name), near.empty() ? "" : fmt::format(" (did you mean {}?)", near))};
 }
 
 PropertyTally run_property(const Property& property, const PropertyRuns& runs,

@@ -38,7 +38,7 @@ struct Property {
 /// is the last one.
 [[nodiscard]] std::span<const Property> properties();
 
-/// The property of that name. An error (usage) names the text, the accepted names and the near one.
+/// The property of that name. An error (usage) names the text and the near name.
 [[nodiscard]] Result<const Property*> find_property(std::string_view name);
 
 inline constexpr std::int64_t most_property_runs = std::int64_t{1} << 31;  ///< numbers of runs
