@@ -39,7 +39,7 @@ FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ (?:in (?P<function>.+?) )?(?=[(/]|<unk
 OFFSET = re.compile(r"\+(0x[0-9a-f]+)")
 # Frames that say nothing about the cause.
 BESIDE = re.compile(r"^(__\w*|abort|raise|gsignal|pthread_kill|_start|main|fuzzer::.*|std::.*"
-                    r"|operator (new|delete).*|.*::require|LLVMFuzzer\w+)$")
+                    r"|operator (new|delete).*|(.*::)?require|LLVMFuzzer\w+)$")
 
 
 @dataclasses.dataclass(frozen=True)

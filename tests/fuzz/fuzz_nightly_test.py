@@ -92,6 +92,7 @@ class Causes(unittest.TestCase):
     STACK = """==7== ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60200000eff8
 READ of size 1 at 0x60200000eff8 thread T0
     #0 0x55d6 in __asan_memcpy (/a/fuzz_order+0x1)
+    #1 0x55d6 in (anonymous namespace)::require(bool) /a/fuzz/targets/input.h:22:3
     #1 0x55d7 in kvsim::(anonymous namespace)::Scanner::next(char) /a/sim/order.cc:41:12
     #2 0x55d8 in kvsim::parse_order(std::string_view) /a/sim/order.cc:77:9
     #3 0x55d9 in LLVMFuzzerTestOneInput /a/fuzz/targets/order.cc:60:3
