@@ -115,7 +115,7 @@ Result<std::int64_t> parse_time(std::string_view text) {
 
 }  // namespace
 
-Result<SearchLimits> search_limits(const ParsedOptions& options, std::int64_t default_runs) {
+Result<SearchLimits> search_limits(const ParsedOptions& options, std::int64_t runs_unless_told) {
   SearchLimits limits;
   const auto seed =
       integer_option(options, "--seed", 0, 0, std::numeric_limits<std::int64_t>::max());
@@ -132,8 +132,8 @@ Result<SearchLimits> search_limits(const ParsedOptions& options, std::int64_t de
     if (!seconds) return seconds.error();
     limits.seconds = *seconds;
   }
-  const auto runs =
-      integer_option(options, "--runs", limits.seconds ? most_runs : default_runs, 1, most_runs);
+  const auto runs = integer_option(options, "--runs", limits.seconds ? most_runs : runs_unless_told,
+                                   1, most_runs);
   if (!runs) return runs.error();
   limits.runs = *runs;
   limits.state = options.value("--state");

@@ -26,7 +26,7 @@ struct SearchLimits {
 
 /// Reads --seed, --islands, --threads, --runs, --time, --state and --corpus. Errors (usage).
 [[nodiscard]] Result<SearchLimits> search_limits(const ParsedOptions& options,
-                                                 std::int64_t default_runs);
+                                                 std::int64_t runs_unless_told);
 
 /// What `kvsim fuzz flip` was asked for.
 struct FlipRequest {

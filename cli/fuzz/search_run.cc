@@ -48,7 +48,7 @@ Result<bool> run_search(const SearchLimits& limits, const ParsedOptions& options
     if (!done) failure = done.error();
     stored = Clock::now();
   };
-  const Result<bool> done = search.run(limits.runs, [&](std::int64_t runs) {
+  Result<bool> done = search.run(limits.runs, [&](std::int64_t runs) {
     const std::chrono::duration<double> passed = Clock::now() - start;
     double share = static_cast<double>(runs) / static_cast<double>(limits.runs);
     if (limits.seconds) {
