@@ -54,6 +54,10 @@ constexpr std::array fuzz_options{
     OptionSpec{"--on-splits", "N",
                "attention: parts of the keys in cache-on (default 0: the kernel's choice)"},
     OptionSpec{"--off-splits", "N", "attention: the same in cache-off"},
+    OptionSpec{"--on-head", "NAME",
+               "attention: linear kernel that makes cache-on's logits: a name of kvsim kernels, or "
+               "decode or prefill for the device's (default: exact sums)"},
+    OptionSpec{"--off-head", "NAME", "attention: the same in cache-off"},
     OptionSpec{"--runs", "N",
                "cases to try, and as many at random to compare with (default 4096); property: runs "
                "of each one (default 100)"},

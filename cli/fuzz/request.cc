@@ -25,8 +25,9 @@ constexpr std::int64_t most_runs = std::int64_t{1} << 40;
 
 Result<bool> take_sum(const ParsedOptions& options, fuzz::CaseShape& shape) {
   shape.kind = fuzz::CaseKind::sum;
-  for (const std::string_view name : {"--head-dim", "--gqa", "--kv-heads", "--kv-len", "--device",
-                                      "--on-splits", "--off-splits", "--alone"}) {
+  for (const std::string_view name :
+       {"--head-dim", "--gqa", "--kv-heads", "--kv-len", "--device", "--on-splits", "--off-splits",
+        "--on-head", "--off-head", "--alone"}) {
     if (!options.has(name)) continue;
     return Error{ErrorKind::usage,
                  fmt::format("{} is of attention; with --terms the two sums are --on ORDER and "
@@ -90,10 +91,15 @@ Result<bool> take_attention(const ParsedOptions& options, fuzz::CaseShape& shape
   shape.kernels[fuzz::path_off].kernel = kernels->attention(many).name;
   shape.kernels[fuzz::path_off].prefill = !options.has("--alone");
   constexpr std::array<std::string_view, 2> names{"--on-splits", "--off-splits"};
+  constexpr std::array<std::string_view, 2> heads{"--on-head", "--off-head"};
   for (const std::size_t path : {fuzz::path_on, fuzz::path_off}) {
     const auto splits = integer_option(options, names[path], 0, 0, 4096);
     if (!splits) return splits.error();
     shape.kernels[path].splits = *splits;
+    const std::string head = options.value(heads[path]).value_or("");
+    const bool chosen = head == "decode" || head == "prefill";
+    shape.kernels[path].head =
+        chosen ? std::string(kernels->linear(head == "decode" ? 1 : many).name) : head;
   }
   return true;
 }

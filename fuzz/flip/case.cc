@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/attention/kernel.h"
+#include "sim/linear.h"
 #include "sim/order_names.h"
 
 namespace kvsim::fuzz {
@@ -63,6 +64,11 @@ Result<bool> check_attention(const CaseShape& shape) {
       return usage(
           fmt::format("attention kernel {}: unknown; kvsim kernels lists those that are accepted",
                       order_names::quoted(path.kernel)));
+    }
+    if (!path.head.empty() && find_linear_kernel(path.head) == nullptr) {
+      return usage(
+          fmt::format("linear kernel {}: unknown; kvsim kernels lists those that are accepted",
+                      order_names::quoted(path.head)));
     }
     if (path.splits < 0 || path.splits > 4096) {
       return usage(fmt::format("splits {}: 0 to 4096 are accepted", path.splits));

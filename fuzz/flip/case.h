@@ -31,6 +31,7 @@ struct KernelPath {
   /// The query is the last of kv_len queries of one causal launch; otherwise it is alone.
   bool prefill = false;
   std::int64_t splits = 0;  ///< forced number of splits; 0: the kernel's rule
+  std::string head = {};    ///< linear kernel that makes logits of the outputs; empty: exact sums
 
   friend bool operator==(const KernelPath&, const KernelPath&) = default;
 };

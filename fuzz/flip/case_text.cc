@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -22,6 +23,7 @@
 namespace kvsim::fuzz {
 namespace {
 
+constexpr std::array<std::string_view, 2> head_keys{"on-head", "off-head"};
 constexpr std::size_t longest_value = 40;  ///< characters of a number
 
 std::string path_text(const CaseShape& shape, std::size_t path) {
@@ -133,6 +135,9 @@ class Parser {
     for (const std::size_t path : {path_on, path_off}) {
       if (done) done = read_path(path == path_on ? "on" : "off", shape.kernels[path]);
     }
+    for (const std::size_t path : {path_on, path_off}) {
+      if (done) done = read_head(head_keys[path], shape.kernels[path]);
+    }
     return done;
   }
 
@@ -153,6 +158,15 @@ class Parser {
     Result<bool> done = to_integer(number, path.splits);
     if (!done) return done;
     if (!next_word(rest).empty()) return lines_.wrong(*text, "KERNEL decode|prefill [splits N]");
+    return true;
+  }
+
+  /// Logits that are exact sums have no line.
+  Result<bool> read_head(std::string_view key, KernelPath& path) {
+    if (!lines_.next_is(fmt::format("{} ", key))) return true;
+    const auto name = lines_.value_of(key);
+    if (!name) return name.error();
+    path.head = *name;
     return true;
   }
 
@@ -217,6 +231,10 @@ std::string to_text(const FlipCase& flip_case) {
                        sizes.kv_heads, sizes.head_dim, sizes.kv_len);
   }
   out += fmt::format("on {}\noff {}\n", path_text(shape, path_on), path_text(shape, path_off));
+  for (const std::size_t path : {path_on, path_off}) {
+    const std::string& head = shape.kernels[path].head;
+    if (!head.empty()) out += fmt::format("{} {}\n", head_keys[path], head);
+  }
   for (std::size_t t = 0; t < case_tensors; ++t) {
     const auto tensor = static_cast<CaseTensor>(t);
     const auto columns = static_cast<std::size_t>(tensor_columns(shape, tensor));

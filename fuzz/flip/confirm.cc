@@ -177,6 +177,12 @@ std::optional<Interval> computed_difference(const FlipScorer& scorer, const Flip
   if (outputs.empty() || !std::ranges::all_of(outputs, [](float x) { return std::isfinite(x); })) {
     return std::nullopt;
   }
+  if (const auto logits = scorer.logits(outputs, flip_case, path, SimdLevel::scalar)) {
+    if (!std::isfinite((*logits)[0]) || !std::isfinite((*logits)[1])) return std::nullopt;
+    difference.add_product((*logits)[0], 1);
+    difference.add_product((*logits)[1], -1);
+    return difference;
+  }
   add_dot(difference, outputs, tokens.first(outputs.size()), 1);
   add_dot(difference, outputs, tokens.last(outputs.size()), -1);
   return difference;

@@ -63,7 +63,7 @@ void Mutator::align_tokens(FlipCase& child, bool keep, Random& random) const {
   const auto output = [&](std::size_t i) {
     return (static_cast<double>(on[i]) + static_cast<double>(off[i])) / 2;
   };
-  if (!keep) {
+  if (!keep && on != off) {
     // Along the change: no weight where nothing changed; where the output itself would weigh, the
     // two sides are balanced.
     const int exponent = static_cast<int>(random.between(-3, 0));
@@ -90,14 +90,10 @@ void Mutator::align_tokens(FlipCase& child, bool keep, Random& random) const {
     tokens[i + n] = -tokens[i];
     w[i] = 2 * static_cast<double>(tokens[i]);
   };
-  double gap = 0;
-  double middle = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    store(i);
-    gap += w[i] * change[i];
-    middle += w[i] * static_cast<double>(off[i]);
-  }
-  if (gap == 0) return;
+  for (std::size_t i = 0; i < n; ++i) store(i);
+  double middle = scorer_.difference(off, child, path_off);
+  const double gap = scorer_.difference(on, child, path_on) - middle;
+  if (gap == 0 || !std::isfinite(gap)) return;
   // Between the two differences, gap · part above that of `off`, there shall be 0.
   const double wanted = -gap * random.unit();
   for (int step = 0; step < 24; ++step) {

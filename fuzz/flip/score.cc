@@ -126,6 +126,19 @@ Result<FlipScorer> FlipScorer::make(const CaseShape& shape) {
     auto bound = PathBound::make(*scorer.kernels_[path], problem);
     if (!bound) return bound.error();
     scorer.bounds_.push_back(*std::move(bound));
+    const std::string& head_name = shape.kernels[path].head;
+    if (head_name.empty()) continue;
+    if (output_format(*scorer.kernels_[path], shape.storage) != shape.storage) {
+      return Error{ErrorKind::usage,
+                   fmt::format("attention kernel {}: its outputs are no numbers of {}, so that no "
+                               "linear kernel takes them",
+                               shape.kernels[path].kernel, softfloat::format_name(shape.storage))};
+    }
+    auto head = OutputHead::make(head_name, {.storage = shape.storage,
+                                             .terms = shape.state_size(),
+                                             .launch_rows = problem.shape.query_len});
+    if (!head) return head.error();
+    scorer.heads_[path] = *std::move(head);
   }
   if (shape.kind == CaseKind::sum) {
     const FlipScore zero = scorer.score(empty);
@@ -193,9 +206,30 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
       score.paths[path] = {nan, no_bound};
       continue;
     }
-    score.paths[path] = {difference_of_outputs(out, tokens), bounds_[path](exact, out, tokens)};
+    const double bound = bounds_[path](exact, out, tokens);
+    if (heads_[path]) {
+      const std::array<double, 2> both = heads_[path]->logits(out, tokens);
+      score.paths[path] = {both[0] - both[1], bound + heads_[path]->bound(out, tokens, both)};
+      continue;
+    }
+    score.paths[path] = {difference_of_outputs(out, tokens), bound};
   }
   return score;
+}
+
+std::optional<std::array<double, 2>> FlipScorer::logits(std::span<const float> outputs,
+                                                        const FlipCase& flip_case, std::size_t path,
+                                                        SimdLevel level) const {
+  if (!heads_[path]) return std::nullopt;
+  return heads_[path]->logits(outputs, flip_case[CaseTensor::tokens], level);
+}
+
+double FlipScorer::difference(std::span<const float> outputs, const FlipCase& flip_case,
+                              std::size_t path) const {
+  if (outputs.empty()) return nan;
+  const auto both = logits(outputs, flip_case, path);
+  if (both) return (*both)[0] - (*both)[1];
+  return difference_of_outputs(outputs, flip_case[CaseTensor::tokens]);
 }
 
 std::int64_t FlipScorer::splits(std::size_t path) const {
@@ -210,11 +244,12 @@ std::int64_t FlipScorer::splits(std::size_t path) const {
 std::string FlipScorer::path_name(std::size_t path) const {
   if (shape_.kind == CaseKind::sum) return to_string(shape_.orders[path]);
   const KernelPath& kernel = shape_.kernels[path];
-  return fmt::format(
-      "{}, {}, {}", kernel.kernel,
-      kernel.prefill ? fmt::format("last of {} queries", shape_.attention.kv_len)
-                     : std::string("1 query"),
-      splits_[path] == 1 ? std::string("not split") : fmt::format("{} splits", splits_[path]));
+  return fmt::format("{}, {}, {}", kernel.kernel,
+                     kernel.prefill ? fmt::format("last of {} queries", shape_.attention.kv_len)
+                                    : std::string("1 query"),
+                     splits_[path] == 1 ? std::string("not split")
+                                        : fmt::format("{} splits", splits_[path])) +
+         (kernel.head.empty() ? std::string() : fmt::format(", logits by {}", kernel.head));
 }
 
 }  // namespace kvsim::fuzz

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "fuzz/flip/case.h"
+#include "fuzz/flip/output_head.h"
 #include "fuzz/flip/path_bound.h"
 #include "fuzz/flip/reference.h"
 #include "sim/attention/run.h"
@@ -67,6 +69,16 @@ class FlipScorer {
   [[nodiscard]] std::vector<float> outputs(const FlipCase& flip_case, std::size_t path,
                                            SimdLevel level = best_simd_level()) const;
 
+  /// The logits that a path makes of its outputs where it has a kernel for that; nothing where they
+  /// are exact sums.
+  [[nodiscard]] std::optional<std::array<double, 2>> logits(
+      std::span<const float> outputs, const FlipCase& flip_case, std::size_t path,
+      SimdLevel level = best_simd_level()) const;
+
+  /// The first token's logit less the second's, of such outputs; NaN where there are none.
+  [[nodiscard]] double difference(std::span<const float> outputs, const FlipCase& flip_case,
+                                  std::size_t path) const;
+
   /// Parts into which the path cuts its keys; of a sum those of its nested splits, multiplied.
   [[nodiscard]] std::int64_t splits(std::size_t path) const;
 
@@ -84,6 +96,7 @@ class FlipScorer {
   std::array<std::optional<SumTree>, 2> trees_;  ///< of orders with a matrix unit
   std::array<const AttentionKernel*, 2> kernels_{};
   std::vector<PathBound> bounds_;  ///< of both kernels
+  std::array<std::optional<OutputHead>, 2> heads_;
   std::array<std::int64_t, 2> splits_{};
 };
 
