@@ -105,7 +105,7 @@ TEST(FlipCase, RefusesWhatIsNoCase) {
       {replaced(attention, "head-dim 2", "head-dim -1"), "head-dim -1: 1 to 65536 are accepted"},
       {replaced(attention, "head-dim 2", "head-dim 65536\nkv-len 65536\n#"), "stands where"},
       {replaced(attention, "kv-len 2", "kv-len 65536"), "'v' stands where a finite number"},
-      {replaced(attention, "on a100-fa2", "on no-such"), "attention kernel no-such: unknown"},
+      {replaced(attention, "on a100-fa2", "on no-such"), "attention kernel 'no-such': unknown"},
       {replaced(attention, "decode", "encode"), "KERNEL decode|prefill [splits N]"},
       {replaced(attention, "decode", "decode splits 9999"), "splits 9999: 0 to 4096"},
   };
