@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/fuzz/blame.h"
+#include "cli/fuzz/follow_up.h"
 #include "cli/fuzz/model_flip.h"
 #include "cli/fuzz/property_command.h"
 #include "cli/fuzz/report.h"
 #include "cli/fuzz/request.h"
 #include "cli/fuzz/search_run.h"
+#include "cli/fuzz/shrink.h"
 #include "cli/printable.h"
 #include "fuzz/flip/case.h"
 #include "fuzz/flip/confirm.h"
@@ -78,6 +81,12 @@ constexpr std::array fuzz_options{
     OptionSpec{"--plant", "NAME",
                "property: a defect (docs/plants.md) that is built into every decoder, to see it "
                "found"},
+    OptionSpec{"--no-shrink", "", "flip: leave the case that is found as it is"},
+    OptionSpec{"--floor", "R",
+               "shrink: what the case claims (of a flip: margin divided by bound) stays at least R "
+               "(default: a quarter)"},
+    OptionSpec{"--out", "FILE", "shrink: write the smaller case to FILE"},
+    OptionSpec{"--svg", "FILE", "blame: draw the roundings, those that decide in red"},
     OptionSpec{"--threads", "N",
                "threads, 1 to 1024 (default: one for each CPU); never changes a result"},
 };
@@ -103,15 +112,14 @@ Result<Answer> run_flip(const ParsedOptions& options) {
                   }});
   if (!done) return done.error();
   const auto found = search.confirmed();
-  std::string file;
+  FlipFollowUp after;
   if (found) {
-    const fuzz::FlipCase& flip_case = found->find.scored.flip_case;
-    auto written = write_case(limits, fuzz::case_file_name(flip_case), fuzz::to_text(flip_case));
-    if (!written) return written.error();
-    file = std::move(*written);
+    auto made = follow_up(limits, options, found->find.scored.flip_case);
+    if (!made) return made.error();
+    after = *std::move(made);
   }
   Answer answer;
-  answer.report = flip_report(*request, *scorer, search, found, file);
+  answer.report = flip_report(*request, *scorer, search, found, after);
   if (found && found->claim.value > fuzz::objective(request->shape.target).largest_value) {
     answer.exit_code = ExitCode::check_failed;
     answer.complaint = "a bound on rounding errors does not hold";
@@ -148,13 +156,16 @@ Result<Answer> run_replay(const ParsedOptions& options) {
 }
 
 Result<Answer> run_fuzz(const ParsedOptions& options) {
-  constexpr std::array<std::string_view, 3> actions{"flip", "replay", "property"};
+  constexpr std::array<std::string_view, 5> actions{"flip", "replay", "shrink", "blame",
+                                                    "property"};
   if (options.positionals().empty()) {
     return Error{ErrorKind::usage,
-                 "fuzz: flip, replay FILE or property NAME is needed (kvsim fuzz --help)"};
+                 "fuzz: flip, replay, shrink, blame or property is needed (kvsim fuzz --help)"};
   }
   const std::string& action = options.positionals().front();
   if (action == "replay") return run_replay(options);
+  if (action == "shrink") return run_shrink(options);
+  if (action == "blame") return run_blame(options);
   if (action == "property") return run_fuzz_property(options);
   if (action != "flip") return unknown_word("fuzz", action, actions);
   if (options.has("--plant")) {
@@ -183,7 +194,9 @@ std::span<const OptionSpec> all_options() {
 const Command fuzz_command{
     .name = "fuzz",
     .summary = "inputs on which two kernels choose different tokens, and checks of what must hold",
-    .synopsis = "flip [OPTIONS] | property NAME|all|list [OPTIONS] | replay FILE",
+    .synopsis =
+        "flip [OPTIONS] | shrink FILE | blame FILE | property NAME|all|list [OPTIONS] | "
+        "replay FILE",
     .description =
         "flip: searches for numbers (q, K, V and the rows of two tokens of the output matrix) on "
         "which\n"
@@ -202,7 +215,12 @@ const Command fuzz_command{
         "where a property is violated. list: their names and what they say.\n"
         "replay: computes a case of either again; exits with 1 where what it claims, or the "
         "violation,\n"
-        "is there, with 0 where it is not.",
+        "is there, with 0 where it is not.\n"
+        "shrink: makes a case smaller: fewer keys, elements, heads, significant bits and splits. "
+        "flip does\n"
+        "it at the end. blame: tells which roundings decide a flip: those that undo it if their "
+        "errors\n"
+        "are taken away.",
     .options = all_options(),
     .examples =
         "  kvsim fuzz flip --terms 64 --accumulate fp16 --on sequential --off pairwise\n"

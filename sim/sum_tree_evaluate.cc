@@ -7,6 +7,7 @@
 #include "sim/order.h"
 #include "sim/sum_ops.h"
 #include "sim/sum_tree.h"
+#include "sim/sum_tree_nodes.h"
 #include "sim/units/block.h"
 #include "sim/units/dot.h"
 #include "sim/units/matrix_unit.h"
@@ -43,6 +44,24 @@ MatrixUnit one_block_of(MatrixUnit unit) {
   return unit;
 }
 
+bool is_of_unit(const SumNode& node) {
+  return node.kind == SumNodeKind::unit_block || node.kind == SumNodeKind::unit_add;
+}
+
+/// Whether the tree can sum these numbers: true, or what cannot be.
+Result<bool> check(const SumTree& tree, const Format& input, const Format& accumulator,
+                   std::span<const Bits> a, std::span<const Bits> b) {
+  const auto length = static_cast<std::size_t>(tree.length);
+  if (a.size() != length || b.size() != length) {
+    return Error{ErrorKind::usage,
+                 fmt::format("{} and {} factors for a tree of {} terms; accepted: "
+                             "one of each for every term",
+                             a.size(), b.size(), length)};
+  }
+  if (tree.nodes.empty()) return Error{ErrorKind::usage, "a tree without nodes"};
+  return check_formats(order_with_formats_of(tree), input, accumulator);
+}
+
 class Evaluator {
  public:
   Evaluator(const SumTree& tree, const Order& formats, Product product, const Format& input,
@@ -51,6 +70,8 @@ class Evaluator {
       : tree_(tree),
         ops_(formats, product, input, accumulator, a, b, mode),
         unit_(one_block_of(unit_of(formats).value_or(MatrixUnit{}))),
+        input_(input),
+        accumulator_(accumulator),
         a_(a),
         b_(b) {}
 
@@ -58,6 +79,24 @@ class Evaluator {
     values_.reserve(tree_.nodes.size());
     for (const SumNode& node : tree_.nodes) values_.push_back(evaluate(node));
     return ops_.finish(sum(static_cast<std::int32_t>(tree_.nodes.size() - 1)));
+  }
+
+  /// The nodes' values after run().
+  [[nodiscard]] std::vector<double> nodes() const {
+    std::vector<double> result;
+    result.reserve(values_.size());
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const Value& value = values_[i];
+      if (value.term >= 0) {
+        const auto term = static_cast<std::size_t>(value.term);
+        result.push_back(softfloat::to_double(input_, a_[term]) *
+                         softfloat::to_double(input_, b_[term]));
+        continue;
+      }
+      const Format& format = is_of_unit(tree_.nodes[i]) ? unit_.output : accumulator_;
+      result.push_back(softfloat::to_double(format, value.bits));
+    }
+    return result;
   }
 
  private:
@@ -71,9 +110,7 @@ class Evaluator {
   }
   /// The value of a node in the accumulator format; those of unit nodes are kept in the unit's.
   Value sum(std::int32_t i) {
-    const SumNodeKind kind = node(i).kind;
-    const bool of_unit = kind == SumNodeKind::unit_block || kind == SumNodeKind::unit_add;
-    return of_unit ? ops_.from(unit_.output, raw(i).bits) : raw(i);
+    return is_of_unit(node(i)) ? ops_.from(unit_.output, raw(i).bits) : raw(i);
   }
 
   Value evaluate(const SumNode& node) {
@@ -121,6 +158,8 @@ class Evaluator {
   const SumTree& tree_;
   SumOps ops_;
   MatrixUnit unit_;  // only where the tree has one
+  const Format& input_;
+  const Format& accumulator_;
   std::span<const Bits> a_;
   std::span<const Bits> b_;
   std::vector<Value> values_;
@@ -131,19 +170,25 @@ class Evaluator {
 Result<Rounded> evaluate_tree(const SumTree& tree, Product product, const Format& input,
                               const Format& accumulator, std::span<const Bits> a,
                               std::span<const Bits> b, const Mode& mode) {
-  const auto length = static_cast<std::size_t>(tree.length);
-  if (a.size() != length || b.size() != length) {
-    return Error{ErrorKind::usage,
-                 fmt::format("{} and {} factors for a tree of {} terms; accepted: "
-                             "one of each for every term",
-                             a.size(), b.size(), length)};
-  }
+  if (const Result<bool> fits = check(tree, input, accumulator, a, b); !fits) return fits.error();
   const Order formats = order_with_formats_of(tree);
-  if (const Result<bool> fits = check_formats(formats, input, accumulator); !fits) {
-    return fits.error();
-  }
-  if (tree.nodes.empty()) return Error{ErrorKind::usage, "a tree without nodes"};
   return Evaluator(tree, formats, product, input, accumulator, a, b, mode).run();
+}
+
+Result<std::vector<double>> evaluate_nodes(const SumTree& tree, Product product,
+                                           const Format& input, const Format& accumulator,
+                                           std::span<const Bits> a, std::span<const Bits> b) {
+  if (const Result<bool> fits = check(tree, input, accumulator, a, b); !fits) return fits.error();
+  const Order formats = order_with_formats_of(tree);
+  const Mode mode;
+  Evaluator evaluator(tree, formats, product, input, accumulator, a, b, mode);
+  static_cast<void>(evaluator.run());
+  return evaluator.nodes();
+}
+
+Format format_of_node(const SumTree& tree, const SumNode& node, const Format& accumulator) {
+  if (!is_of_unit(node)) return accumulator;
+  return unit_of(order_with_formats_of(tree)).value_or(MatrixUnit{}).output;
 }
 
 }  // namespace kvsim

@@ -3,11 +3,14 @@
 #include "cli/fuzz/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 #include <utility>
 
+#include "cli/fuzz/blame.h"
 #include "cli/fuzz/case_report.h"
+#include "cli/fuzz/shrink.h"
 #include "cli/printable.h"
 #include "fuzz/flip/objective.h"
 
@@ -28,7 +31,7 @@ std::string random_text(const fuzz::Baseline& baseline, double found) {
 Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
                    const fuzz::FlipSearch& search,
                    const std::optional<fuzz::FlipSearch::Confirmed>& found,
-                   const std::string& case_file) {
+                   const FlipFollowUp& after) {
   Report report;
   report.schema = "kvsim.fuzz/1";
   report.command = "fuzz flip";
@@ -61,6 +64,8 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
     result["random_finds"] = baseline.finds;
     result["paths"] = nullptr;
     result["case"] = nullptr;
+    result["shrunk"] = nullptr;
+    result["blame"] = nullptr;
     report.result = std::move(result);
     return report;
   }
@@ -77,9 +82,24 @@ Report flip_report(const FlipRequest& request, const FlipScorer& scorer,
   result["paths"] = rows_as_json(paths);
   result["case"] = fuzz::to_text(found->find.scored.flip_case);
   report.tables.push_back(std::move(paths));
-  if (!case_file.empty()) {
+  result["shrunk"] = nullptr;
+  if (after.shrunk) {
+    report.tables.push_back(shrink_table(*after.shrunk));
+    result["shrunk"] = shrink_json(*after.shrunk);
+  }
+  result["blame"] = nullptr;
+  if (after.blame) {
+    const fuzz::CaseShape& shape = request.shape;
+    const bool known = after.blame->has_value();
+    if (known) result["blame"] = blame_json(shape, **after.blame);
     report.tables.back().notes.push_back(
-        fmt::format("the case: {} (kvsim fuzz replay FILE)", case_file));
+        known ? blame_text(shape, **after.blame) + " (kvsim fuzz blame FILE)"
+              : "what decides is not told: " + after.blame->error().message);
+  }
+  if (!after.files.empty()) {
+    report.tables.back().notes.push_back(fmt::format("{}: {} (kvsim fuzz replay FILE)",
+                                                     after.files.size() > 1 ? "cases" : "the case",
+                                                     fmt::join(after.files, ", ")));
   }
   report.result = std::move(result);
   return report;

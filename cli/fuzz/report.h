@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/fuzz/follow_up.h"
 #include "cli/fuzz/request.h"
 #include "cli/output.h"
 #include "fuzz/flip/confirm.h"
@@ -18,7 +19,7 @@ namespace kvsim {
 [[nodiscard]] Report flip_report(const FlipRequest& request, const fuzz::FlipScorer& scorer,
                                  const fuzz::FlipSearch& search,
                                  const std::optional<fuzz::FlipSearch::Confirmed>& found,
-                                 const std::string& case_file);
+                                 const FlipFollowUp& after);
 
 /// What `kvsim fuzz replay` answers; `claim`: the confirmed one of the case's target.
 [[nodiscard]] Report replay_report(const std::string& file, const fuzz::FlipScorer& scorer,

@@ -7,6 +7,8 @@
 #include "sim/attention/kernel.h"
 #include "sim/linear.h"
 #include "sim/order_names.h"
+#include "softfloat/arithmetic.h"
+#include "softfloat/host.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -142,6 +144,16 @@ FlipCase empty_case(const CaseShape& shape) {
   for (std::size_t t = 0; t < case_tensors; ++t) {
     result.tensors[t].assign(
         static_cast<std::size_t>(tensor_size(shape, static_cast<CaseTensor>(t))), 0.0F);
+  }
+  return result;
+}
+
+std::vector<softfloat::Bits> codes(const softfloat::Format& format, std::span<const float> values) {
+  std::vector<softfloat::Bits> result;
+  result.reserve(values.size());
+  for (const float x : values) {
+    result.push_back(
+        softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +83,8 @@ inline constexpr std::size_t case_tensors = 5;
 struct FlipCase {
   CaseShape shape;
   std::array<std::vector<float>, case_tensors> tensors;
+  /// Value of the claim that shrinking was to keep at least (shrink.h); 0: it was not shrunk.
+  double floor = 0;
 
   friend bool operator==(const FlipCase&, const FlipCase&) = default;
 
@@ -109,6 +112,10 @@ inline constexpr std::size_t most_case_text = std::size_t{1} << 27;       ///< b
 
 /// A case of that shape with +0 everywhere.
 [[nodiscard]] FlipCase empty_case(const CaseShape& shape);
+
+/// Codes of numbers of that format.
+[[nodiscard]] std::vector<softfloat::Bits> codes(const softfloat::Format& format,
+                                                 std::span<const float> values);
 
 /// The text of a case, in lines: docs/fuzzing.md. Numbers are hex floats, exact.
 [[nodiscard]] std::string to_text(const FlipCase& flip_case);

@@ -144,16 +144,6 @@ Interval exact_difference(const FlipCase& flip_case) {
   return difference;
 }
 
-std::vector<softfloat::Bits> codes(const softfloat::Format& format, std::span<const float> values) {
-  std::vector<softfloat::Bits> result;
-  result.reserve(values.size());
-  for (const float x : values) {
-    result.push_back(
-        softfloat::convert(format, softfloat::binary32, softfloat::from_float(x)).bits);
-  }
-  return result;
-}
-
 /// The first token's computed logit less the second's; nothing where a logit is not finite.
 std::optional<Interval> computed_difference(const FlipScorer& scorer, const FlipCase& flip_case,
                                             std::size_t path) {

@@ -182,11 +182,12 @@ FlipCase Mutator::seed(Random& random) const {
   return result;
 }
 
-void Mutator::move_margin(const FlipScore& score, FlipCase& child, Random& random) const {
+void Mutator::move_margin(const FlipScore& score, FlipCase& child, bool align,
+                          Random& random) const {
   if (shape_.kind == CaseKind::sum) {
     move_sum_margin(score, child, random);
   } else {
-    align_tokens(child, true, random);
+    align_tokens(child, !align, random);
   }
 }
 

@@ -61,8 +61,9 @@ class Mutator {
   [[nodiscard]] FlipCase mutate(const ScoredCase& parent, const FlipCase& other,
                                 const MutationWeights& weights, Random& random) const;
   /// Moves the tokens alone, to where the worse path of a case with that score is just wrong: what
-  /// changes elsewhere changes where the tie is.
-  void move_margin(const FlipScore& score, FlipCase& child, Random& random) const;
+  /// changes elsewhere changes where the tie is. `align`: of attention, lays their difference along
+  /// that of the paths' outputs first.
+  void move_margin(const FlipScore& score, FlipCase& child, bool align, Random& random) const;
 
  private:
   /// A rectangle of a tensor: rows of its last dimension.

@@ -150,6 +150,8 @@ ExactDifference exact_head(const QueryRows& rows, const ExactKeys& keys_and_valu
 
 }  // namespace
 
+DoubleDouble exact_dot(std::span<const float> a, std::span<const float> b) { return dot(a, b).sum; }
+
 ExactDifference exact_sum_difference(const FlipCase& flip_case) {
   const std::span<const float> state(flip_case[CaseTensor::state]);
   const std::span<const float> tokens(flip_case[CaseTensor::tokens]);

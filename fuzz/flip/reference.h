@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "fuzz/flip/case.h"
@@ -49,6 +50,9 @@ struct ExactAttentionCase {
     return keys[head / (heads.size() / keys.size())];
   }
 };
+
+/// Σ a·b.
+[[nodiscard]] DoubleDouble exact_dot(std::span<const float> a, std::span<const float> b);
 
 /// CaseKind::sum.
 [[nodiscard]] ExactDifference exact_sum_difference(const FlipCase& flip_case);

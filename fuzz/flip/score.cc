@@ -166,11 +166,13 @@ AttentionProblem FlipScorer::problem(const FlipCase& flip_case, std::size_t path
   return problem;
 }
 
-std::vector<float> FlipScorer::outputs(const FlipCase& flip_case, std::size_t path,
-                                       SimdLevel level) const {
+std::vector<float> FlipScorer::outputs(const FlipCase& flip_case, std::size_t path, SimdLevel level,
+                                       AttentionObserver* observer) const {
   AttentionOptions options;
   options.engine = {.threads = 1, .level = level};
-  auto result = run_attention(*kernels_[path], problem(flip_case, path), options);
+  const AttentionProblem given = problem(flip_case, path);
+  auto result = observer == nullptr ? run_attention(*kernels_[path], given, options)
+                                    : observe_attention(*kernels_[path], given, level, *observer);
   if (!result) return {};
   return std::move(result->out);
 }

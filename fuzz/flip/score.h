@@ -14,6 +14,7 @@
 #include "fuzz/flip/output_head.h"
 #include "fuzz/flip/path_bound.h"
 #include "fuzz/flip/reference.h"
+#include "sim/attention/observer.h"
 #include "sim/attention/run.h"
 #include "sim/sum_tree.h"
 #include "softfloat/result.h"
@@ -65,9 +66,10 @@ class FlipScorer {
   [[nodiscard]] FlipScore score(const FlipCase& flip_case) const;
 
   /// The outputs of the attention kernel of a path, [query_heads][head_dim]. The level changes time
-  /// only.
+  /// only; an observer sees the steps.
   [[nodiscard]] std::vector<float> outputs(const FlipCase& flip_case, std::size_t path,
-                                           SimdLevel level = best_simd_level()) const;
+                                           SimdLevel level = best_simd_level(),
+                                           AttentionObserver* observer = nullptr) const;
 
   /// The logits that a path makes of its outputs where it has a kernel for that; nothing where they
   /// are exact sums.

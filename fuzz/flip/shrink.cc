@@ -29,8 +29,8 @@ bool is_smaller(const CaseSize& a, const CaseSize& b) {
 
 class Shrinker {
  public:
-  Shrinker(const ShrinkLimits& limits, const std::function<void(double)>& progress)
-      : limits_(limits), progress_(progress) {}
+  Shrinker(Target target, const ShrinkLimits& limits, const std::function<void(double)>& progress)
+      : objective_(objective(target)), limits_(limits), progress_(progress) {}
 
   Result<ShrunkCase> run(const FlipCase& flip_case, double floor) {
     const auto scorer = FlipScorer::make(flip_case.shape);
@@ -40,19 +40,25 @@ class Shrinker {
     const auto confirmation = confirm(*scorer, flip_case);
     if (!confirmation) return confirmation.error();
     best_.confirmation = *confirmation;
-    if (!confirmation->flips() || !best_.score.flips()) {
-      return Error{ErrorKind::cannot_tell, "there is no flip to shrink"};
+    best_.claim = objective_.confirmed_claim(flip_case, best_.score, *confirmation);
+    if (!best_.claim.holds()) {
+      return Error{ErrorKind::cannot_tell, fmt::format("there is nothing to shrink: no {}",
+                                                       to_string(flip_case.shape.target))};
     }
-    best_.floor = floor > 0 ? floor : default_floor(best_.score.ratio());
-    if (best_.score.ratio() < best_.floor) {
+    best_.value_before = best_.claim.value;
+    best_.floor = floor > 0             ? floor
+                  : flip_case.floor > 0 ? flip_case.floor
+                                        : default_floor_share * best_.value_before;
+    if (best_.value_before < best_.floor) {
       return Error{ErrorKind::cannot_tell,
-                   fmt::format("the margin is {:.3g} of the bound, below the floor of {:.3g}",
-                               best_.score.ratio(), best_.floor)};
+                   fmt::format("{:.3g} {} is below the floor of {:.3g}", best_.value_before,
+                               objective_.unit, best_.floor)};
     }
     best_.before = size_of(*scorer, flip_case);
     best_.after = best_.before;
     while (pass()) {
     }
+    best_.flip_case.floor = best_.floor;
     best_.scores = scores_;
     best_.complete = !is_over();
     return std::move(best_);
@@ -131,9 +137,9 @@ class Shrinker {
     FlipScore score = note_score(*scorer, candidate);
     for (int i = 0;; ++i) {
       if (is_better(*scorer, candidate, score)) return true;
-      if (i == tries || is_over()) return false;
+      if (i == tries || !objective_.seeks_ties || is_over()) return false;
       Random random({.stream = static_cast<std::uint64_t>(i)});
-      mutator.move_margin(score, candidate, random);
+      mutator.move_margin(score, candidate, i % 2 == 1, random);
       score = note_score(*scorer, candidate);
     }
   }
@@ -151,11 +157,15 @@ class Shrinker {
   }
 
   bool is_better(const FlipScorer& scorer, const FlipCase& candidate, const FlipScore& score) {
-    if (!score.flips() || !(score.ratio() >= best_.floor)) return false;
+    const auto suffices = [&](const Claim& claim) { return claim.value >= best_.floor; };
+    if (!suffices(objective_.claim(candidate, score))) return false;
     const CaseSize size = size_of(scorer, candidate);
     if (!is_smaller(size, best_.after)) return false;
     const auto confirmation = confirm(scorer, candidate);
-    if (!confirmation || !confirmation->flips()) return false;
+    if (!confirmation) return false;
+    const Claim claim = objective_.confirmed_claim(candidate, score, *confirmation);
+    if (!suffices(claim)) return false;
+    best_.claim = claim;
     best_.flip_case = candidate;
     best_.score = score;
     best_.confirmation = *confirmation;
@@ -163,9 +173,10 @@ class Shrinker {
     return true;
   }
 
-  static constexpr int tries_of_axis = 3;
+  static constexpr int tries_of_axis = 4;
   static constexpr int tries_of_numbers = 1;
 
+  const Objective& objective_;
   const ShrinkLimits& limits_;
   const std::function<void(double)>& progress_;
   ShrunkCase best_;
@@ -205,15 +216,9 @@ CaseSize size_of(const FlipScorer& scorer, const FlipCase& flip_case) {
   return size;
 }
 
-double default_floor(double ratio) {
-  int exponent = 0;
-  static_cast<void>(std::frexp(ratio, &exponent));
-  return std::ldexp(1.0, exponent - 1);
-}
-
 Result<ShrunkCase> shrink(const FlipCase& flip_case, double floor, const ShrinkLimits& limits,
                           const std::function<void(double)>& progress) {
-  return Shrinker(limits, progress).run(flip_case, floor);
+  return Shrinker(flip_case.shape.target, limits, progress).run(flip_case, floor);
 }
 
 }  // namespace kvsim::fuzz

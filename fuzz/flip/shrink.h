@@ -8,11 +8,11 @@
 
 #include "fuzz/flip/case.h"
 #include "fuzz/flip/confirm.h"
+#include "fuzz/flip/objective.h"
 #include "fuzz/flip/score.h"
 #include "softfloat/result.h"
 
-/// Makes a flip smaller: fewer and rounder numbers, on which the two ways still choose different
-/// tokens.
+/// Makes a case smaller: fewer and rounder numbers, of which what it claims still holds.
 namespace kvsim::fuzz {
 
 /// How large a case is.
@@ -31,35 +31,40 @@ struct CaseSize {
 
 [[nodiscard]] CaseSize size_of(const FlipScorer& scorer, const FlipCase& flip_case);
 
-/// The part of margin ÷ bound that a shrunk case keeps unless told: the power of two below it (at
-/// most half is lost). It is the same for the shrunk case, which is why shrinking it again changes
-/// nothing.
-[[nodiscard]] double default_floor(double ratio);
+/// What a shrunk case keeps of the value of its claim (of a flip: margin ÷ bound) unless told
+/// otherwise. A quarter leaves it far from a
+/// tie, and the errors of a few roundings are enough for it; the margin of a find is what most of
+/// its numbers together lose.
+inline constexpr double default_floor_share = 0.25;
 
 /// What shrinking may take.
 struct ShrinkLimits {
   std::int64_t scores = 100'000;
-  std::int64_t numbers = std::int64_t{1} << 26;  ///< of all cases that are scored
+  std::int64_t numbers = std::int64_t{1} << 28;  ///< of all cases that are scored
 };
 
 struct ShrunkCase {
   FlipCase flip_case;
   FlipScore score;
   Confirmation confirmation;
+  Claim claim;  ///< what is left of the case's
   CaseSize before;
   CaseSize after;
-  double floor = 0;         ///< margin ÷ bound is at least that
+  double value_before = 0;  ///< of the claim
+  double floor = 0;         ///< the claim's value is at least that
   std::int64_t scores = 0;  ///< cases that were scored
   bool complete = true;     ///< nothing smaller was left to try when it ended
 };
 
 /// Tries, in this order and again until nothing helps: fewer keys (or terms), head dimensions,
 /// query heads, significant bits (zeros and powers of two first), splits. Where a step alone loses
-/// the flip, the tokens are moved to where the worse path is just wrong, as in the search. A step
-/// is kept if the paths still choose different tokens, margin ÷ bound is at least `floor` (0: the
-/// default), MPFR confirms it, and the case is smaller: in numbers, then splits, then significant
-/// bits. The same case gives the same result. `progress` hears shares of the limits. Errors:
-/// (cannot_tell) there is no flip, or its ratio is below the floor; those of FlipScorer.
+/// a flip or a tie, the tokens are moved to where the worse path is just wrong, as in the search. A
+/// step is kept if what the case claims (objective.h) is still there, its value is at least `floor`
+/// (0: that of a case that was shrunk before, else the default share of the case's), MPFR or the
+/// reference arithmetic confirms it, and the case is smaller: in numbers, then splits, then
+/// significant bits. The same case gives the same result. `progress` hears shares of the limits.
+/// Errors: (cannot_tell) the claim does not hold, or its value is below the floor; those of
+/// FlipScorer.
 [[nodiscard]] Result<ShrunkCase> shrink(const FlipCase& flip_case, double floor,
                                         const ShrinkLimits& limits = {},
                                         const std::function<void(double)>& progress = {});

@@ -97,6 +97,7 @@ std::int64_t length_along(const CaseShape& shape, CaseAxis axis) {
 FlipCase without(const FlipCase& flip_case, CaseAxis axis, const CasePart& part) {
   FlipCase result;
   result.shape = flip_case.shape;
+  result.floor = flip_case.floor;
   const std::int64_t length = length_along(flip_case.shape, axis);
   shorten(result.shape, axis, part.count);
   for (std::size_t t = 0; t < case_tensors; ++t) {

@@ -175,8 +175,8 @@ class FlipSearch:
         status, log = run(
             [self.program, "fuzz", "flip", *FLIP_SEARCHES[self.name], "--quiet", "--threads", "1",
              "--time", f"{max(1, round(piece.seconds))}s", "--runs", "1000000000",
-             "--state", folder / f"{self.name}.state", "--corpus", folder, "--json",
-             "--output", answer],
+             "--state", folder / f"{self.name}.state", "--corpus", folder, "--no-shrink",
+             "--json", "--output", answer],
             self.state / "logs" / f"{self.name}.log", piece.seconds + 300)
         entry = {"seconds": round(time.monotonic() - began, 2), "exit": status}
         if status not in (0, 1):

@@ -77,9 +77,12 @@ class Eager {
                                   .b_transposed = true},
                                  p);
     if (!done) return done;
+    show(AttentionStep::scores, tile, p);
     to_storage(p);
+    show(AttentionStep::stored_scores, tile, p);
     finish_scores(tile, p);
-    done = softmax(rows, p);
+    show(AttentionStep::scaled_scores, tile, p);
+    done = softmax(tile, p);
     if (!done) return done;
     std::vector<float> o(index(rows * shape.head_dim));
     done = multiply(sums_.values, sums_.kernels.values,
@@ -92,6 +95,7 @@ class Eager {
                      .b_stride = shape.head_dim},
                     o);
     if (!done) return done;
+    show(AttentionStep::output, tile, o);
     to_storage(o);
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(o.data() + row * shape.head_dim, shape.head_dim,
@@ -101,6 +105,20 @@ class Eager {
   }
 
  private:
+  /// Tells the observer the numbers of every row: [rows][numbers of a row].
+  void show(AttentionStep step, const QueryTile& tile, std::span<const float> numbers) const {
+    if (run_.observer == nullptr) return;
+    const AttentionShape& shape = run_.shape();
+    const std::int64_t rows = tile.count * shape.group();
+    const std::size_t of_row = numbers.size() / index(rows);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const AttentionPlace place{.head = tile.kv_head * shape.group() + row % shape.group(),
+                                 .query = run_.query_of(tile, row),
+                                 .keys = shape.kv_len};
+      run_.show(step, place, numbers.subspan(index(row) * of_row, of_row));
+    }
+  }
+
   void to_storage(std::span<float> values) const {
     static_cast<void>(
         round_values(run_.problem.storage, values, values, run_.options.engine.level));
@@ -153,7 +171,8 @@ class Eager {
   }
 
   /// Scores become probabilities, rounded to storage.
-  Result<bool> softmax(std::int64_t rows, std::span<float> scores) const {
+  Result<bool> softmax(const QueryTile& tile, std::span<float> scores) const {
+    const std::int64_t rows = tile.count * run_.shape().group();
     const std::int64_t keys = run_.shape().kv_len;
     if (sums_.kernels.softmax != nullptr) {
       return apply_softmax(
@@ -170,8 +189,10 @@ class Eager {
       for (float& x : s) x -= largest;
     }
     step(scores);
+    show(AttentionStep::exponents, tile, scores);
     exp_.exp(scores, scores, run_.options.engine.level);
     step(scores);
+    show(AttentionStep::exponentials, tile, scores);
     const Format& sums = rule_.softmax_in_storage ? run_.problem.storage : softfloat::binary32;
     const std::vector<float> ones(index(keys), 1.0F);
     std::vector<float> total(index(rows));
@@ -188,6 +209,7 @@ class Eager {
                                     .b_stride = 1},
                                    total.data(), 1, run_.engine_of_one());
     if (!done) return done;
+    show(AttentionStep::row_sum, tile, total);
     for (std::int64_t row = 0; row < rows; ++row) {
       const float l = total[index(row)];
       for (float& p : scores.subspan(index(row * keys), index(keys))) {
@@ -195,6 +217,7 @@ class Eager {
       }
     }
     to_storage(scores);
+    show(AttentionStep::probabilities, tile, scores);
     return true;
   }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "sim/attention/observer.h"
 #include "sim/attention/run.h"
 #include "sim/exp_models.h"
 
@@ -32,6 +34,7 @@ struct Run {
   const AttentionOptions& options;
   const StorageSums& sums;  ///< the kernel's row for the problem's storage
   float scale = 0;          ///< the caller's or 1 ÷ √head_dim
+  AttentionObserver* observer = nullptr;
 
   [[nodiscard]] const AttentionShape& shape() const { return problem.shape; }
   /// Threads split heads, so what works on one head uses one.
@@ -52,6 +55,10 @@ struct Run {
   }
   [[nodiscard]] std::int64_t query_of(const QueryTile& tile, std::int64_t row) const {
     return tile.first + row / shape().group();
+  }
+  /// Tells the observer, where there is one.
+  void show(AttentionStep step, const AttentionPlace& place, std::span<const float> numbers) const {
+    if (observer != nullptr) observer->see(step, place, numbers);
   }
   /// The number of a row of a tile.
   [[nodiscard]] std::int64_t row_of(const QueryTile& tile, std::int64_t row) const {

@@ -58,7 +58,8 @@ bool OnlineTiles::guards_exponents(bool first_or_hides_keys) const {
 }
 
 /// Steps 2 to 5 of the block for one row, but for the products.
-void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& state) const {
+void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, const AttentionPlace& place,
+                              State& state) const {
   const std::span<float> p(state.p.data() + row * plan_.block_columns, index(plan_.block_columns));
   std::span<float> scores = p.subspan(index(seen.begin), index(seen.size()));
   exponents_.finish_scores(scores);
@@ -91,14 +92,20 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
   state.started[index(row)] = 1;
   state.maximum[index(row)] = maximum;
   state.rescale[index(row)] = r;
+  run_.show(AttentionStep::maximum, place, {&maximum, 1});
+  run_.show(AttentionStep::rescale, place, {&r, 1});
 
   const bool guarded = maximum == no_score && guards_exponents(first || hides);
   exponents_.subtract(steps_, scores, guarded ? 0.0F : maximum);
   if (!has_finite_mask()) fill_hidden(p, seen, no_score);
+  const std::span<const float> seen_p = p.subspan(index(seen.begin), index(seen.size()));
+  run_.show(AttentionStep::exponents, place, seen_p);
   exponentials(p, emulates);
+  run_.show(AttentionStep::exponentials, place, seen_p);
   if (rule_.row_sum != RowSumRule::unit) {
-    add_to_row_sum(rule_.row_sum, p, r,
-                   std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts));
+    const auto sums = std::span(state.sums).subspan(index(row * row_sum_parts), row_sum_parts);
+    add_to_row_sum(rule_.row_sum, p, r, sums);
+    run_.show(AttentionStep::row_sum, place, sums);
   }
   if (!rescaled) return;
   const std::int64_t head_dim = run_.shape().head_dim;
@@ -106,6 +113,7 @@ void OnlineTiles::softmax_row(std::int64_t row, const KeyRange& seen, State& sta
   if (half_outputs_) r = rounded_to_half(r);
   multiply_by(o, r);
   if (half_outputs_) round_to(softfloat::binary16, o);
+  run_.show(AttentionStep::rescaled_output, place, o);
 }
 
 /// Exponents of a block, −∞ where a key is masked, become probabilities.

@@ -123,18 +123,23 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
   const NumberPointer v = values(task.kv_head) + block.begin * shape.head_dim;
   Result<bool> done = add_scores(task, {first_row, rows}, block, state);
   if (!done) return done;
+  const RowRange range{first_row, rows};
+  show(AttentionStep::scores, task, range, block, state.p);
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
     const KeyRange seen = intersect(seen_by(task, row), block);
-    softmax_row(row, {seen.begin - block.begin, seen.end - block.begin}, state);
+    softmax_row(row, {seen.begin - block.begin, seen.end - block.begin}, place_of(task, row, seen),
+                state);
   }
   const std::span<float> block_p(p, index(rows * columns));
   round_to(operand_, block_p);
+  show(AttentionStep::probabilities, task, range, block, state.p);
   if (rule_.row_sum == RowSumRule::unit) {
     done = add_unit_row_sum(first_row, rows, has_finite_mask() ? columns : block.size(), state);
     if (!done) return done;
+    show(AttentionStep::row_sum, task, range, block, state.sums);
   }
   const NumberPointer next_keys = keys(task.kv_head) + next.begin * shape.head_dim;
-  return values_.multiply({.rows = rows,
+  done = values_.multiply({.rows = rows,
                            .terms = block.size(),
                            .columns = shape.head_dim,
                            .a = p,
@@ -145,6 +150,19 @@ Result<bool> OnlineTiles::run_block(const TileTask& task, const KeyRange& block,
                            .c_stride = shape.head_dim,
                            .read_next = bytes_of(next_keys, next.size() * shape.head_dim)},
                           o, shape.head_dim, run_.engine_of_one());
+  show(AttentionStep::output, task, range, block, state.o);
+  return done;
+}
+
+void OnlineTiles::show(AttentionStep step, const TileTask& task, const RowRange& rows,
+                       const KeyRange& keys, std::span<const float> numbers) const {
+  if (run_.observer == nullptr) return;
+  const std::int64_t of_row = static_cast<std::int64_t>(numbers.size()) / task.count;
+  const bool by_key = step == AttentionStep::scores || step == AttentionStep::probabilities;
+  for (std::int64_t row = rows.first; row < rows.first + rows.count; ++row) {
+    run_.show(step, place_of(task, row, keys),
+              numbers.subspan(index(row * of_row), index(by_key ? keys.size() : of_row)));
+  }
 }
 
 /// The row sum as one more column of the product P·V, of ones.
@@ -193,6 +211,9 @@ void OnlineTiles::finish(const TileTask& task, State& state, const SplitStore& s
       log_sum = states ? std::fma(maximum, exponents_.scale_log2, log2_f32(sum))
                        : exponents_.log_sum(rule_.log_sum, maximum, sum);
     }
+    const AttentionPlace place = place_of(task, row, task.keys);
+    run_.show(AttentionStep::split_output, place, o);
+    run_.show(AttentionStep::log_sum, place, {&log_sum, 1});
     if (plan_.splits == 1 && !rule_.output_in_binary32) round_to(run_.problem.storage, o);
     std::copy(o.begin(), o.end(), store.outputs.data() + to * head_dim);
   }
@@ -267,6 +288,12 @@ Result<bool> run_online_tiles(const Run& run, AttentionResult& result) {
                                            .head_dim = shape.head_dim,
                                            .level = run.options.engine.level},
                                           merge_exp, out);
+      const std::int64_t queries = shape.query_len - run.problem.first_query;
+      run.show(AttentionStep::merged_output,
+               {.head = i / queries,
+                .query = run.problem.first_query + i % queries,
+                .keys = shape.kv_len},
+               out);
       static_cast<void>(round_values(run.problem.storage, out, out, run.options.engine.level));
     });
   }

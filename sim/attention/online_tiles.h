@@ -105,6 +105,12 @@ class OnlineTiles {
     return run_.row_of(head, query_of(task, row));
   }
 
+  [[nodiscard]] AttentionPlace place_of(const TileTask& task, std::int64_t row,
+                                        const KeyRange& keys) const {
+    const std::int64_t group = run_.shape().group();
+    return {task.kv_head * group + (task.first + row) % group, query_of(task, row), task.split,
+            keys.begin, keys.size()};
+  }
   [[nodiscard]] std::int64_t query_of(const TileTask& task, std::int64_t row) const {
     return (task.first + row) / run_.shape().group();
   }
@@ -122,7 +128,11 @@ class OnlineTiles {
                           State& state) const;
   Result<bool> run_block(const TileTask& task, const KeyRange& block, const KeyRange& next,
                          State& state) const;
-  void softmax_row(std::int64_t row, const KeyRange& seen, State& state) const;
+  void softmax_row(std::int64_t row, const KeyRange& seen, const AttentionPlace& place,
+                   State& state) const;
+  /// Tells the observer a number or several of every row.
+  void show(AttentionStep step, const TileTask& task, const RowRange& rows, const KeyRange& keys,
+            std::span<const float> numbers) const;
   [[nodiscard]] float new_maximum(float before, std::span<const float> scores) const;
   /// Whether masked keys have a finite score, so that they can take part.
   [[nodiscard]] bool has_finite_mask() const {

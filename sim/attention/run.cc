@@ -64,9 +64,10 @@ std::vector<float> attention::read_heads(const Run& run, NumberPointer numbers) 
   return heads;
 }
 
-Result<AttentionResult> run_attention(const AttentionKernel& kernel,
-                                      const AttentionProblem& problem,
-                                      const AttentionOptions& options) {
+namespace {
+
+Result<AttentionResult> run_with(const AttentionKernel& kernel, const AttentionProblem& problem,
+                                 const AttentionOptions& options, AttentionObserver* observer) {
   const Result<const StorageSums*> sums = attention::check_problem(kernel, problem);
   if (!sums) return sums.error();
   if (problem.q == nullptr || problem.k.is_null() || problem.v.is_null()) {
@@ -97,7 +98,7 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
     in_floats.v = v.data();
     in_floats.kv_head_stride = 0;
   }
-  const Run run{kernel, converts ? in_floats : problem, options, *sums.value(), scale};
+  const Run run{kernel, converts ? in_floats : problem, options, *sums.value(), scale, observer};
   const Result<bool> done = run_family(run, result);
   if (!done) return done.error();
   for (float& x : result.out) {
@@ -107,6 +108,22 @@ Result<AttentionResult> run_attention(const AttentionKernel& kernel,
     if (std::isnan(x)) x = engine::canonical_nan;
   }
   return result;
+}
+
+}  // namespace
+
+Result<AttentionResult> run_attention(const AttentionKernel& kernel,
+                                      const AttentionProblem& problem,
+                                      const AttentionOptions& options) {
+  return run_with(kernel, problem, options, nullptr);
+}
+
+Result<AttentionResult> observe_attention(const AttentionKernel& kernel,
+                                          const AttentionProblem& problem, SimdLevel level,
+                                          AttentionObserver& observer) {
+  AttentionOptions options;
+  options.engine = {.threads = 1, .level = level};
+  return run_with(kernel, problem, options, &observer);
 }
 
 }  // namespace kvsim
