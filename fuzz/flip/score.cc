@@ -209,9 +209,9 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
       continue;
     }
     const double bound = bounds_[path](exact, out, tokens);
-    if (heads_[path]) {
-      const std::array<double, 2> both = heads_[path]->logits(out, tokens);
-      score.paths[path] = {both[0] - both[1], bound + heads_[path]->bound(out, tokens, both)};
+    if (const std::optional<OutputHead>& head = heads_[path]) {
+      const std::array<double, 2> both = head->logits(out, tokens);
+      score.paths[path] = {both[0] - both[1], bound + head->bound(out, tokens, both)};
       continue;
     }
     score.paths[path] = {difference_of_outputs(out, tokens), bound};
@@ -222,8 +222,9 @@ FlipScore FlipScorer::score_attention(const FlipCase& flip_case) const {
 std::optional<std::array<double, 2>> FlipScorer::logits(std::span<const float> outputs,
                                                         const FlipCase& flip_case, std::size_t path,
                                                         SimdLevel level) const {
-  if (!heads_[path]) return std::nullopt;
-  return heads_[path]->logits(outputs, flip_case[CaseTensor::tokens], level);
+  const std::optional<OutputHead>& head = heads_[path];
+  if (!head) return std::nullopt;
+  return head->logits(outputs, flip_case[CaseTensor::tokens], level);
 }
 
 double FlipScorer::difference(std::span<const float> outputs, const FlipCase& flip_case,
