@@ -101,8 +101,8 @@ std::string to_text(const Sampling& sampling) {
 }
 
 double sampling_uniform(std::uint64_t seed, std::uint64_t prompt, std::uint64_t step) {
-  const std::uint64_t shared = mutant_is_on(Mutant::prompts_share_numbers) ? 1 : 0;
-  return uniform(seed, first_stream + (prompt >> shared), step);
+  if (mutant_is_on(Mutant::prompts_share_numbers)) prompt /= 2;
+  return uniform(seed, first_stream + prompt, step);
 }
 
 Result<std::int64_t> sample_token(std::span<const double> logits, const Sampling& sampling,

@@ -102,8 +102,8 @@ struct FusedSum {
     const int shift = unit - (term.exponent - term.fraction_bits);
     uint128 magnitude = term.significand;
     if (shift >= 64) continue;  // truncated to nothing
-    const bool floored = mutant_is_on(Mutant::aligned_terms_floored) && term.negative &&
-                         shift > 0 && (magnitude & ((uint128{1} << shift) - 1)) != 0;
+    bool floored = mutant_is_on(Mutant::aligned_terms_floored) && term.negative && shift > 0 &&
+                   (magnitude & ((uint128{1} << shift) - 1)) != 0;
     magnitude = shift >= 0 ? magnitude >> shift : magnitude << -shift;
     if (floored) ++magnitude;
     total += term.negative ? -static_cast<int128>(magnitude) : static_cast<int128>(magnitude);

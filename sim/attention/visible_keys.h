@@ -28,10 +28,10 @@ struct KeyRange {
                                            std::int64_t i) {
   const std::int64_t position = shape.kv_len - shape.query_len + i;
   KeyRange range{0, shape.kv_len};
-  const std::int64_t more = mutant_is_on(Mutant::one_key_too_many) ? 1 : 0;
-  const std::int64_t wider = mutant_is_on(Mutant::window_too_wide) ? 1 : 0;
-  if (mask.causal) range.end = std::min(range.end, position + 1 + more);
-  if (mask.window > 0) range.begin = std::max<std::int64_t>(0, position - mask.window + 1 - wider);
+  if (mask.causal) range.end = std::min(range.end, position + 1);
+  if (mask.window > 0) range.begin = std::max<std::int64_t>(0, position - mask.window + 1);
+  if (mutant_is_on(Mutant::one_key_too_many)) range.end = std::min(range.end + 1, shape.kv_len);
+  if (mutant_is_on(Mutant::window_too_wide) && range.begin > 0) --range.begin;
   range.begin = std::max(range.begin, mask.first_key);
   return range;
 }

@@ -15,7 +15,7 @@
 namespace kvsim::fuzz {
 namespace {
 
-constexpr std::int64_t most_runs = 200;
+constexpr std::int64_t most_runs = 1000;
 
 bool can_run(const MutantRow& row) { return has_mutants || row.mutant == Mutant::none; }
 
