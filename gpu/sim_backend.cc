@@ -182,8 +182,7 @@ class SoftmaxRow final : public Kernel {
  public:
   explicit SoftmaxRow(const SoftmaxKernel& row) : row_(row) {}
   [[nodiscard]] std::vector<OperatorSupport> operators() const override {
-    return {{row_.result == SoftmaxResult::logarithm ? "log-softmax" : "softmax", storage_formats(),
-             ""}};
+    return {{takes_logarithm(row_.result) ? "log-softmax" : "softmax", storage_formats(), ""}};
   }
   [[nodiscard]] std::span<const std::string_view> attributes() const override { return {}; }
   [[nodiscard]] Result<Tensor> run(const OperatorCall& call, Shape shape,

@@ -36,7 +36,7 @@ std::vector<std::string_view> rms_norms(bool plus_one) {
 
 std::vector<std::string_view> softmaxes(bool logarithm) {
   return names_of(softmax_kernels(), [&](const SoftmaxKernel& row) {
-    return (row.result == SoftmaxResult::logarithm) == logarithm;
+    return takes_logarithm(row.result) == logarithm;
   });
 }
 

@@ -3,6 +3,7 @@
 #include "sim/sleef.h"
 
 #include <cmath>
+#include <limits>
 
 namespace kvsim {
 namespace {
@@ -30,6 +31,10 @@ FloatPair add_any(FloatPair a, FloatPair b) {
 FloatPair add_smaller(FloatPair a, FloatPair b) {
   const float sum = a.high + b.high;
   return {sum, (((a.high - sum) + b.high) + a.low) + b.low};
+}
+FloatPair add_smaller(FloatPair a, float b) {
+  const float sum = a.high + b;
+  return {sum, ((a.high - sum) + b) + a.low};
 }
 FloatPair add_smaller(float a, FloatPair b) {
   const float sum = a + b.high;
@@ -83,6 +88,26 @@ FloatPair exp_pair(float x) {
 }
 
 }  // namespace
+
+float sleef_log_u10(float x) {
+  if (std::isnan(x) || x < 0) return std::numeric_limits<float>::quiet_NaN();
+  if (x == 0) return -std::numeric_limits<float>::infinity();
+  if (std::isinf(x)) return x;
+  // x away from both ends of the range, so that its product below is normal.
+  const int shift = x < 1 ? 64 : -64;
+  const int exponent = std::ilogb(std::ldexp(x, shift) * (1.0F / 0.75F)) - shift;
+  const float mantissa = std::ldexp(x, -exponent);
+  const FloatPair quotient =
+      divide(add_any(FloatPair{-1, 0}, mantissa), add_any(FloatPair{1, 0}, mantissa));
+  const float square = quotient.high * quotient.high;
+  float tail = std::fma(0.3027294874F, square, 0.3996108174F);
+  tail = std::fma(tail, square, 0.6666694880F);
+  const FloatPair ln_2{0.69314718246459960938F, -1.904654323148236017e-09F};
+  FloatPair sum = multiply(ln_2, static_cast<float>(exponent));
+  sum = add_smaller(sum, FloatPair{quotient.high * 2, quotient.low * 2});
+  sum = add_smaller(sum, (square * quotient.high) * tail);
+  return sum.high + sum.low;
+}
 
 float sleef_tanh_u10(float x) {
   constexpr float largest = 8.664339742F;

@@ -10,4 +10,10 @@ namespace kvsim {
 /// Sleef_tanhf8_u10 of PyTorch 2.11 for each of 99,328,752 arguments tried between 0 and 10.
 [[nodiscard]] float sleef_tanh_u10(float x);
 
+/// log x likewise (xlogf_u1): e ln 2 + 2 artanh((m − 1) ÷ (m + 1)) for x = m 2^e with m in
+/// [0.75, 1.5), as unevaluated sums of two floats. −infinity for zeros, NaN below. Equal to
+/// Sleef_logf8_u10avx2 and Sleef_logf16_u10avx512f of PyTorch 2.11 for each of 67,108,864 arguments
+/// tried between 1 and 2^24, what log-softmax takes it of.
+[[nodiscard]] float sleef_log_u10(float x);
+
 }  // namespace kvsim

@@ -46,6 +46,8 @@ std::string_view result_text(SoftmaxResult result) {
       return "e · (1 ÷ s)";
     case SoftmaxResult::logarithm:
       return "t - log s";
+    case SoftmaxResult::sleef_logarithm:
+      return "t - log s, SLEEF's log";
     case SoftmaxResult::quotient:
       break;
   }

@@ -51,6 +51,37 @@ Json class_json(const gpu::RevealedValueSums& sums) {
   return out;
 }
 
+/// An order with its tree.
+template <class Orders>
+void add_order(const Orders& orders, const gpu::AdditionTree& tree, Json& out) {
+  out["order"] = orders.empty() ? Json() : Json(to_string(orders.front()));
+  out["tree"] = gpu::to_string(tree);
+  out["tree_sha256"] = gpu::digest(tree);
+}
+
+Json scores_json(const gpu::ScoreFindings& scores) {
+  Json classes = Json::array();
+  for (const gpu::RevealedScores& one : scores.classes) {
+    Json row = Json::object();
+    row["keys"] = runs_text(one.keys);
+    add_order(one.orders, one.tree, row);
+    classes.push_back(std::move(row));
+  }
+  return Json{{"classes", std::move(classes)},
+              {"why_not", scores.why_not.empty() ? Json() : Json(scores.why_not)}};
+}
+
+Json weights_json(const gpu::WeightFindings& weights) {
+  Json out = Json::object();
+  if (const auto& tree = weights.tree) {
+    add_order(weights.orders, *tree, out);
+  } else {
+    for (const char* const name : {"order", "tree", "tree_sha256"}) out[name] = Json();
+  }
+  out["why_not"] = weights.why_not.empty() ? Json() : Json(weights.why_not);
+  return out;
+}
+
 }  // namespace
 
 std::string walk_text(const gpu::AttentionRevelation& found) {
@@ -94,6 +125,25 @@ std::string splits_text(const gpu::AttentionRevelation& found) {
 
 std::string order_text(const gpu::RevealedValueSums& sums) {
   return sums.orders.empty() ? "none of the grammar" : to_string(sums.orders.front());
+}
+
+std::string scores_text(const gpu::AttentionRevelation& found) {
+  const gpu::ScoreFindings& scores = found.scores;
+  if (scores.classes.empty()) return "not revealed: " + scores.why_not;
+  std::string text;
+  for (const gpu::RevealedScores& one : scores.classes) {
+    const std::string order =
+        one.orders.empty() ? "none of the grammar" : to_string(one.orders.front());
+    if (scores.classes.size() == 1) return order;
+    text += fmt::format("{}{} (keys {})", text.empty() ? "" : "; ", order, runs_text(one.keys));
+  }
+  return text;
+}
+
+std::string weights_text(const gpu::AttentionRevelation& found) {
+  const gpu::WeightFindings& weights = found.weights;
+  if (!weights.tree) return "not revealed: " + weights.why_not;
+  return weights.orders.empty() ? "none of the grammar" : to_string(weights.orders.front());
 }
 
 std::vector<std::string> equal_kernels(const gpu::AttentionRevelation& found) {
@@ -146,6 +196,8 @@ Json attention_json(const gpu::AttentionRevelation& found) {
   const bool has_order = !found.classes.front().orders.empty();
   out["order"] = has_order ? Json(order_text(found.classes.front())) : Json();
   out["tree_sha256"] = tree ? Json(gpu::digest(*tree)) : Json();
+  out["scores"] = scores_json(found.scores);
+  out["weights"] = weights_json(found.weights);
   out["explained"] = found.explained();
   out["kernels"] = Json::array();
   for (const gpu::KernelAgreement& one : found.replay.kernels) {
@@ -166,10 +218,9 @@ Json attention_json(const gpu::AttentionRevelation& found) {
   for (const gpu::RevealedValueSums& sums : found.classes) {
     out["classes"].push_back(class_json(sums));
   }
-  out["calls"] = Json{{"all", found.calls.all()},
-                      {"classes", found.calls.classes},
-                      {"blocks", found.calls.blocks},
-                      {"tree", found.calls.tree},
+  out["calls"] = Json{{"all", found.calls.all()},     {"classes", found.calls.classes},
+                      {"blocks", found.calls.blocks}, {"tree", found.calls.tree},
+                      {"scores", found.calls.scores}, {"weights", found.calls.weights},
                       {"check", found.calls.check}};
   return out;
 }

@@ -22,6 +22,10 @@ namespace kvsim {
 [[nodiscard]] std::string rescale_text(const gpu::AttentionRevelation& found);
 /// The order of P·V in the grammar, where it has one.
 [[nodiscard]] std::string order_text(const gpu::RevealedValueSums& sums);
+/// The orders of q·k, with the keys of each where there are several; why they are not told.
+[[nodiscard]] std::string scores_text(const gpu::AttentionRevelation& found);
+/// The order of the sum of p, or why it is not told.
+[[nodiscard]] std::string weights_text(const gpu::AttentionRevelation& found);
 /// The kernels that gave every output.
 [[nodiscard]] std::vector<std::string> equal_kernels(const gpu::AttentionRevelation& found);
 /// "10000 equal", "3 of 64 differ".

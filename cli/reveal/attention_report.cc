@@ -45,9 +45,14 @@ Table findings_table(const gpu::AttentionRevelation& found) {
   } else {
     row("tree of P·V", "not seen: " + found.classes.front().why_no_tree);
   }
+  row("order of q·k", scores_text(found));
+  row("order of Σ p", weights_text(found));
   const gpu::AttentionRevealCalls& calls = found.calls;
-  row("calls", fmt::format("{}: {} for classes, {} for blocks, {} for the tree, {} for the check",
-                           calls.all(), calls.classes, calls.blocks, calls.tree, calls.check));
+  row("calls",
+      fmt::format("{}: {} for classes, {} for blocks, {} for the tree, {} for q·k, {} for Σ p, "
+                  "{} for the check",
+                  calls.all(), calls.classes, calls.blocks, calls.tree, calls.scores, calls.weights,
+                  calls.check));
   return table;
 }
 
@@ -124,6 +129,7 @@ Report attention_sweep_report(const AttentionRevealRequest& request, const Sweep
   table.columns = {{"sizes", sweep.name, "", Align::left},
                    {"walk", "keys", "", Align::left},
                    {"order", "order of P·V", "", Align::left},
+                   {"scores", "order of q·k", "", Align::left},
                    {"kernels", "gives every bit", "", Align::left}};
   Json rows = Json::array();
   for (const gpu::AttentionSizes& one : classes) {
@@ -138,7 +144,7 @@ Report attention_sweep_report(const AttentionRevealRequest& request, const Sweep
     std::string order = order_text(last);
     if (!last.orders.empty() && !one.all_have_order) order += ", or none of the grammar";
     table.rows.push_back({Cell(sizes), Cell(walk_text(one.found)), Cell(std::move(order)),
-                          Cell(std::move(kernels))});
+                          Cell(scores_text(one.found)), Cell(std::move(kernels))});
     Json row = Json::object();
     row["first"] = one.sizes.first;
     row["last"] = one.sizes.last;

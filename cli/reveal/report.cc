@@ -68,6 +68,10 @@ Json class_json(const gpu::RevealedSums& sums) {
   out["sums_seen"] = sums_text(seen);
   out["fan_in"] = seen.fan_in > 0 ? Json(seen.fan_in) : Json();
   out["fraction_bits"] = seen.fraction_bits ? Json(*seen.fraction_bits) : Json();
+  const bool sees_zeros = seen.zero_exponent.kind != gpu::Seen::Kind::not_visible;
+  out["zero_exponent"] = sees_zeros ? Json(gpu::to_string(seen.zero_exponent)) : Json();
+  out["why_no_zero_exponent"] =
+      seen.why_no_zero_exponent.empty() ? Json() : Json(std::string(seen.why_no_zero_exponent));
   out["output_rounding"] = std::string(gpu::to_string(seen.output));
   out["subnormal_factors"] = std::string(gpu::to_string(seen.subnormal_factors));
   out["subnormal_sums"] = std::string(gpu::to_string(seen.subnormal_sums));
@@ -99,6 +103,12 @@ Table findings_table(const gpu::RevealedSums& sums, const gpu::Revelation& found
   if (seen.fraction_bits) {
     row("fraction bits of a fused node",
         fmt::format("{}{}", *seen.fraction_bits, seen.truncates_down ? ", cut off downward" : ""));
+  }
+  if (seen.fan_in > 0) {
+    row("exponent of its zero terms",
+        seen.why_no_zero_exponent.empty()
+            ? gpu::to_string(seen.zero_exponent)
+            : fmt::format("not revealed: {}", seen.why_no_zero_exponent));
   }
   if (seen.output != gpu::RoundingSeen::unknown) {
     row("output", std::string(gpu::to_string(seen.output)));

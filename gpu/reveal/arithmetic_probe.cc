@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "gpu/reveal/fused_node_unit.h"
 #include "gpu/reveal/probe_calls.h"
 #include "sim/philox.h"
 #include "softfloat/format.h"
@@ -55,8 +56,8 @@ class ArithmeticProbe {
     }
     if (reduction_.input().precision > 4 && !reduction_.is_mean()) {
       for (const auto step :
-           {&ArithmeticProbe::sums, &ArithmeticProbe::fused_nodes, &ArithmeticProbe::products,
-            &ArithmeticProbe::output, &ArithmeticProbe::subnormals}) {
+           {&ArithmeticProbe::sums, &ArithmeticProbe::fused_nodes, &ArithmeticProbe::zero_exponent,
+            &ArithmeticProbe::products, &ArithmeticProbe::output, &ArithmeticProbe::subnormals}) {
         if (const auto done = (this->*step)(); !done) return done.error();
       }
     }
@@ -201,6 +202,8 @@ class ArithmeticProbe {
     }
     return true;
   }
+
+  Result<bool> zero_exponent() { return add_zero_exponent(calls_, reduction_, tree_, found_); }
 
   /// Whether products are rounded before they are added: a product is met by its rounded negative.
   Result<bool> products() {

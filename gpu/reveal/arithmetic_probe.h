@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/probe/property.h"
 #include "gpu/reveal/addition_tree.h"
 #include "gpu/reveal/reduction.h"
 #include "gpu/reveal/tree_probe.h"
@@ -49,6 +50,9 @@ struct ArithmeticFindings {
   std::int64_t fan_in = 0;            ///< terms that one fused node takes; 0: no such node
   std::optional<int> fraction_bits;   ///< of a fused node: bits kept below its largest term
   bool truncates_down = false;        ///< what is cut off goes down, not toward zero
+  Seen zero_exponent;  ///< of a fused node: with which zero terms take part in its alignment
+  /// Why it is not visible; empty where it is, or where there is no fused node.
+  std::string_view why_no_zero_exponent;
   RoundingSeen output = RoundingSeen::unknown;  ///< of the sum to the output, where it is narrower
   SubnormalsSeen subnormal_factors = SubnormalsSeen::unknown;
   SubnormalsSeen subnormal_sums = SubnormalsSeen::unknown;

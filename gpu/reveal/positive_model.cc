@@ -111,6 +111,8 @@ std::string_view to_string(SoftmaxResult result) {
       return "e × (1 ÷ sum)";
     case SoftmaxResult::quotient:
       return "e ÷ sum";
+    case SoftmaxResult::sleef_logarithm:
+      return "x − max − log sum, SLEEF's log";
     case SoftmaxResult::logarithm:
       break;
   }

@@ -178,7 +178,9 @@ class PositiveRevealer {
     // Sums of the same additions are the same sums: one order stands for all.
     if (orders.empty()) return all;
     std::vector<SoftmaxResult> results = {SoftmaxResult::times_reciprocal, SoftmaxResult::quotient};
-    if (operator_.kind() == PositiveKind::log_softmax) results = {SoftmaxResult::logarithm};
+    if (operator_.kind() == PositiveKind::log_softmax) {
+      results = {SoftmaxResult::sleef_logarithm, SoftmaxResult::logarithm};
+    }
     for (const ExpChoice& exp : exps()) {
       for (const SoftmaxResult result : results) {
         PositiveModel one = model(orders.front());

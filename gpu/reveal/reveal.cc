@@ -128,6 +128,12 @@ class Revealer {
     return formats;
   }
 
+  /// Whether an order's unit aligns zero terms otherwise than was seen.
+  [[nodiscard]] static bool contradicts(const Seen& zero_exponent, const Order& order) {
+    const auto unit = unit_of(order);
+    return unit && !agrees(zero_exponent, seen_number(unit->zero_exponent)).value_or(true);
+  }
+
   /// What has these additions and does not contradict what was seen of the arithmetic.
   [[nodiscard]] std::vector<SumModel> models(const RevealedSums& sums,
                                              const std::vector<Order>& orders) const {
@@ -147,6 +153,7 @@ class Revealer {
       for (const Order& one : rounded) {
         for (const Format& accumulator : accumulators(sums)) {
           if (!check_formats(one, reduction_.input(), accumulator)) continue;
+          if (contradicts(sums.arithmetic.zero_exponent, one)) continue;
           // A unit's products are its own, and those of a narrow format are exact.
           const bool no_matter = (unit_of(one) || sums.arithmetic.product == "not visible") &&
                                  accumulator.precision >= 2 * reduction_.input().precision;

@@ -12,6 +12,7 @@
 #include "sim/operators/operator_checks.h"
 #include "sim/operators/row_sums.h"
 #include "sim/order.h"
+#include "sim/sleef.h"
 
 namespace kvsim {
 namespace {
@@ -45,18 +46,18 @@ constexpr auto rows = std::to_array<SoftmaxKernel>({
      .source = torch_cpu_source,
      .date = "2.11",
      .evidence = Evidence::measured,
-     .note = "bfloat16 scores without dtype=float32"},
+     .note = "bfloat16 and float16 scores without dtype=float32"},
     {.name = "torch-cpu-log-softmax",
      .device = "CPU",
      .order = "lanes(16,1,join=halving)",
      .short_below = 16,
      .short_order = "sequential",
      .exp = ExpModel::sleef_u10,
-     .result = SoftmaxResult::logarithm,
-     .source = "pytorch/pytorch, aten/src/ATen/native/cpu/SoftMaxKernel.cpp",
+     .result = SoftmaxResult::sleef_logarithm,
+     .source = torch_cpu_source,
      .date = "2.11",
-     .evidence = Evidence::assumed,
-     .note = "sums as in softmax; the logarithm taken as correctly rounded"},
+     .evidence = Evidence::measured,
+     .note = "float32 scores with AVX-512"},
     {.name = "torch-cpu-avx2-softmax",
      .device = "CPU",
      .order = "lanes(8,1,join=halving)",
@@ -78,18 +79,18 @@ constexpr auto rows = std::to_array<SoftmaxKernel>({
      .source = torch_cpu_source,
      .date = "2.11",
      .evidence = Evidence::measured,
-     .note = "bfloat16 scores without dtype=float32, with ATEN_CPU_CAPABILITY=avx2"},
+     .note = "bfloat16, float16 scores without dtype=float32, with ATEN_CPU_CAPABILITY=avx2"},
     {.name = "torch-cpu-avx2-log-softmax",
      .device = "CPU",
      .order = "lanes(8,1,join=halving)",
      .short_below = 8,
      .short_order = "sequential",
      .exp = ExpModel::sleef_u10,
-     .result = SoftmaxResult::logarithm,
-     .source = "pytorch/pytorch, aten/src/ATen/native/cpu/SoftMaxKernel.cpp",
+     .result = SoftmaxResult::sleef_logarithm,
+     .source = torch_cpu_source,
      .date = "2.11",
-     .evidence = Evidence::assumed,
-     .note = "sums as in torch-cpu-avx2-softmax; the logarithm taken as correctly rounded"},
+     .evidence = Evidence::measured,
+     .note = "float32 scores with ATEN_CPU_CAPABILITY=avx2"},
     {.name = "gpu-softmax",
      .device = "GPU",
      .order = "lanes(32,1,join=butterfly)",
@@ -215,7 +216,9 @@ Result<bool> apply_softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& pr
 
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const float reciprocal = 1.0F / sums[i];
-    const float logarithm = kernel.result == SoftmaxResult::logarithm ? log_f32(sums[i]) : 0.0F;
+    float logarithm = 0;
+    if (kernel.result == SoftmaxResult::logarithm) logarithm = log_f32(sums[i]);
+    if (kernel.result == SoftmaxResult::sleef_logarithm) logarithm = sleef_log_u10(sums[i]);
     for (std::size_t k = i * columns; k < (i + 1) * columns; ++k) {
       switch (kernel.result) {
         case SoftmaxResult::times_reciprocal:
@@ -225,6 +228,7 @@ Result<bool> apply_softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& pr
           e[k] /= sums[i];
           break;
         case SoftmaxResult::logarithm:
+        case SoftmaxResult::sleef_logarithm:
           e[k] = t[k] - logarithm;
           break;
       }

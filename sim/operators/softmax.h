@@ -21,8 +21,14 @@ namespace kvsim {
 enum class SoftmaxResult : std::uint8_t {
   times_reciprocal,  ///< e · (1 ÷ s)
   quotient,          ///< e ÷ s
-  logarithm,         ///< t − log s: log-softmax
+  logarithm,         ///< t − log s, correctly rounded: log-softmax
+  sleef_logarithm,   ///< the same with SLEEF's log
 };
+
+/// Whether that is log-softmax.
+[[nodiscard]] constexpr bool takes_logarithm(SoftmaxResult result) {
+  return result == SoftmaxResult::logarithm || result == SoftmaxResult::sleef_logarithm;
+}
 
 /// One row.
 struct SoftmaxKernel {

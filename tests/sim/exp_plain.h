@@ -60,6 +60,43 @@ inline float plain_sleef_u10(float x) {
                     static_cast<int>(n));  // rounds once, as the two steps
 }
 
+/// SLEEF's log of a positive normal float: what its pairs of floats leave out is written as exact
+/// differences in binary64.
+inline float plain_sleef_log(float x) {
+  if (!(x > 0)) return x == 0 ? -infinity : quiet_nan;
+  if (std::isinf(x)) return x;
+  int e = 0;
+  float m = std::frexp(x, &e);  // [0.5, 1)
+  // The library's own comparison: x ÷ 0.75, rounded.
+  if (m * (1.0F / 0.75F) < 1) {
+    m *= 2;
+    e -= 1;
+  }
+  const auto exact = [](float a) { return static_cast<double>(a); };
+  const float below = m - 1;  // exact
+  const float above = m + 1;
+  const auto above_low = static_cast<float>(exact(m) + 1 - exact(above));
+  const float inverse = 1 / above;
+  const float q = below * inverse;
+  const auto product_low = static_cast<float>(exact(inverse) * exact(below) - exact(q));
+  const auto first = static_cast<float>(1 - exact(above) * exact(inverse));
+  const float inverse_low = std::fma(-above_low, inverse, first);
+  const float q_low = std::fma(q, inverse_low, product_low);
+  const float q2 = q * q;
+  float t = 0.3027294874F;
+  for (const float c : {0.3996108174F, 0.6666694880F}) t = std::fma(t, q2, c);
+  const auto n = static_cast<float>(e);
+  const float ln_2 = 0.693147182F;
+  const float high = n * ln_2;
+  const float low = std::fma(-1.904654323148236017e-09F, n,
+                             static_cast<float>(exact(n) * exact(ln_2) - exact(high)));
+  const float sum = high + 2 * q;
+  const float sum_low = (((high - sum) + 2 * q) + low) + 2 * q_low;
+  const float last = (q2 * q) * t;
+  const float all = sum + last;
+  return all + (((sum - all) + last) + sum_low);
+}
+
 /// glibc's expf: the powers of two by MPFR.
 inline float plain_libm_expf(float x) {
   if (std::isnan(x)) return quiet_nan;

@@ -260,10 +260,12 @@ Result<std::vector<AttentionSizes>> sweep_queries(Backend& backend, AttentionLay
 Result<std::vector<AttentionSizes>> sweep_attention(Backend& backend, AttentionLayer layer,
                                                     const AttentionRevealOptions& options,
                                                     AttentionSize swept, const SizeSweep& range) {
+  AttentionRevealOptions each = options;
+  each.weights = false;  // it takes many calls for each size
   if (swept == AttentionSize::queries) {
-    return sweep_queries(backend, std::move(layer), options, range);
+    return sweep_queries(backend, std::move(layer), each, range);
   }
-  KeySweep sweep(backend, std::move(layer), options);
+  KeySweep sweep(backend, std::move(layer), each);
   const auto done = look_at_sizes(
       range, [&](std::int64_t keys) { return sweep.look(keys); },
       [&] { return sizes_of(sweep.classes()); });

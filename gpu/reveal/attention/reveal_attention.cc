@@ -47,11 +47,13 @@ class Revealer {
     }
     const std::int64_t tree_end = calls_.calls();
     result_.calls.tree = tree_end - blocks_end;
+    if (const auto done = find_inner_sums(); !done) return done.error();
+    const std::int64_t inner_end = calls_.calls();
     auto replay = replay_attention(calls_, result_.classes.front().tree,
                                    {options_.seed, options_.least_outputs});
     if (!replay) return replay.error();
     result_.replay = std::move(*replay);
-    result_.calls.check = calls_.calls() - tree_end;
+    result_.calls.check = calls_.calls() - inner_end;
     result_.output = calls_.output();
     return std::move(result_);
   }
@@ -70,6 +72,28 @@ class Revealer {
     result_.classes.reserve(found->classes.size());
     for (SumClass& where : found->classes)
       result_.classes.push_back({std::move(where), {}, {}, {}});
+    return true;
+  }
+
+  /// q·k and the sum of p, where they are asked for.
+  Result<bool> find_inner_sums() {
+    const std::int64_t before = calls_.calls();
+    result_.scores.why_not = "not looked at";
+    result_.weights.why_not = "not looked at";
+    if (options_.scores) {
+      const bool walks = result_.blocks.direction() != KeyDirection::not_seen;
+      auto scores = find_scores(calls_, walks ? result_.blocks.block_size() : calls_.shape().kv_len,
+                                options_.seed);
+      if (!scores) return scores.error();
+      result_.scores = std::move(*scores);
+    }
+    const std::int64_t scores_end = calls_.calls();
+    result_.calls.scores = scores_end - before;
+    if (!options_.weights) return true;
+    auto weights = find_weights(calls_, options_.most_calls, options_.seed);
+    if (!weights) return weights.error();
+    result_.weights = std::move(*weights);
+    result_.calls.weights = calls_.calls() - scores_end;
     return true;
   }
 

@@ -12,6 +12,8 @@
 #include "gpu/reveal/attention/attention_calls.h"
 #include "gpu/reveal/attention/attention_replay.h"
 #include "gpu/reveal/attention/key_blocks.h"
+#include "gpu/reveal/attention/score_sums.h"
+#include "gpu/reveal/attention/weight_sums.h"
 #include "gpu/reveal/tree_probe.h"
 #include "sim/order.h"
 #include "softfloat/result.h"
@@ -41,9 +43,13 @@ struct AttentionRevealCalls {
   std::int64_t classes = 0;
   std::int64_t blocks = 0;
   std::int64_t tree = 0;
+  std::int64_t scores = 0;   ///< for the order of q·k
+  std::int64_t weights = 0;  ///< for that of the sum of p
   std::int64_t check = 0;
 
-  [[nodiscard]] std::int64_t all() const { return classes + blocks + tree + check; }
+  [[nodiscard]] std::int64_t all() const {
+    return classes + blocks + tree + scores + weights + check;
+  }
 };
 
 /// What was found out about a layer.
@@ -55,6 +61,8 @@ struct AttentionRevelation {
   double smallest_rescaled_rise = 0;
   std::optional<AdditionTree> merge;       ///< of several splits, which are its terms
   std::vector<RevealedValueSums> classes;  ///< the largest first
+  ScoreFindings scores;                    ///< q·k
+  WeightFindings weights;                  ///< the sum of p
   AttentionReplay replay;
   AttentionRevealCalls calls;
   softfloat::Format output;  ///< of the results
@@ -66,8 +74,11 @@ struct AttentionRevelation {
 struct AttentionRevealOptions {
   std::uint64_t seed = 1;              ///< of terms compared and data checked
   std::int64_t least_outputs = 10000;  ///< compared with kernels of the table
-  /// A class of sums is probed only where that takes no more calls; the largest one always is.
+  /// A class of sums P·V is probed only where that takes no more calls; the largest one always is.
+  /// The sum of p is probed only where that takes no more either.
   std::int64_t most_calls = 4096;
+  bool scores = true;   ///< look at q·k too
+  bool weights = true;  ///< look at the sum of p too
 };
 
 /// The sums of the last query, of the largest class of its columns.

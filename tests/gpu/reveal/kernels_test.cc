@@ -47,12 +47,19 @@ std::string tree_text(const Order& order, std::int64_t terms) {
     }
   }
   if (const auto unit = unit_of(order)) {
-    // The exponent of a zero term is not told apart: it matters where all terms of a block are
-    // tiny.
     text += fmt::format(" {} L {} F {} {}", to_string(unit->operation), unit->fan_in,
                         unit->fraction_bits, to_string(unit->conversion));
   }
   return text;
+}
+
+/// Where results have the bits of the sums, the exponent of zero terms shows, or a bound of it.
+void expect_zero_exponent(const ArithmeticFindings& seen, const Order& declared) {
+  const auto unit = unit_of(declared);
+  if (!unit || seen.fan_in == 0) return;
+  EXPECT_EQ(seen.zero_exponent.kind == Seen::Kind::not_visible, !seen.why_no_zero_exponent.empty());
+  EXPECT_TRUE(agrees(seen.zero_exponent, seen_number(unit->zero_exponent)).value_or(true))
+      << to_string(seen.zero_exponent) << " for " << unit->zero_exponent;
 }
 
 void expect_declared(const LinearKernel& kernel, const Format& format, std::int64_t rows,
@@ -92,6 +99,7 @@ void expect_declared(const LinearKernel& kernel, const Format& format, std::int6
     }
     EXPECT_EQ(seen, expected) << to_string(*sums->model->order) << " for "
                               << to_string(declared.order);
+    expect_zero_exponent(sums->arithmetic, declared.order);
     if (sums->arithmetic.product != "not visible") {
       EXPECT_EQ(sums->model->product, plan->rule->product);
     }

@@ -56,8 +56,7 @@ void expect_additions(const Result<PositiveRevelation>& found, std::string_view 
 }
 
 void expect_softmax(const SoftmaxKernel& kernel, const Format& format, std::int64_t terms) {
-  const std::string operation =
-      kernel.result == SoftmaxResult::logarithm ? "log-softmax" : "softmax";
+  const std::string operation = takes_logarithm(kernel.result) ? "log-softmax" : "softmax";
   const Case row{std::string(kernel.name), operation, format, terms};
   SCOPED_TRACE(fmt::format("{} {} {}", kernel.name, softfloat::format_name(format), terms));
   const auto found = find(row);
@@ -65,12 +64,16 @@ void expect_softmax(const SoftmaxKernel& kernel, const Format& format, std::int6
   if (!found || format.precision < 24) return;
   const auto& model = found->classes.front().model;
   ASSERT_TRUE(model);
-  EXPECT_EQ(model->result, kernel.result);
+  // Two logs differ in few results.
+  EXPECT_EQ(takes_logarithm(model->result), takes_logarithm(kernel.result));
+  if (!takes_logarithm(kernel.result)) {
+    EXPECT_EQ(model->result, kernel.result);
+  }
   // A model that is only bounded stands for the correctly rounded function.
   const auto means = [](ExpModel a, ExpModel b) {
     return a == b || exp_model_row(a).bounded || exp_model_row(b).bounded;
   };
-  if (kernel.result == SoftmaxResult::logarithm) return;  // shows e only in its sum
+  if (takes_logarithm(kernel.result)) return;  // shows e only in its sum
   const bool all_tail = terms < kernel.group;
   EXPECT_TRUE(means(model->exp.exp, all_tail ? kernel.tail_exp : kernel.exp))
       << to_string(model->exp);
@@ -85,7 +88,7 @@ TEST(SoftmaxKernels, AreFoundAsDeclared) {
       expect_softmax(kernel, softfloat::binary32, terms);
     }
     expect_softmax(kernel, softfloat::bfloat16, 77);
-    if (kernel.result == SoftmaxResult::logarithm) {
+    if (takes_logarithm(kernel.result)) {
       expect_softmax(kernel, softfloat::binary16, 50);
     }
   }

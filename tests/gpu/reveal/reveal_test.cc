@@ -129,6 +129,31 @@ TEST(Reveal, TellsWhatATreeDoesNot) {
   EXPECT_EQ(flushing.subnormal_sums, SubnormalsSeen::flushed);
 }
 
+TEST(Reveal, TellsTheExponentOfZeroTerms) {
+  auto backend = make_sim_backend("");
+  ASSERT_TRUE(backend);
+  const auto findings = [&](const Declared& declared) {
+    const auto found = reveal(*reduction_of(**backend, declared), {.least_outputs = 100});
+    EXPECT_TRUE(found);
+    return found ? found->classes.front().arithmetic : ArithmeticFindings{};
+  };
+  const ArithmeticFindings wide = findings({"mma(h100.wgmma.tf32.f32)"});
+  EXPECT_EQ(wide.zero_exponent, seen_number(-133)) << to_string(wide.zero_exponent);
+  EXPECT_EQ(wide.why_no_zero_exponent, "");
+  const ArithmeticFindings half =
+      findings({"mma(h100.mma.f16.f16)", "fused", softfloat::binary16, 64});
+  EXPECT_EQ(half.zero_exponent, seen_number(-22)) << to_string(half.zero_exponent);
+  // A lie of one.
+  const ArithmeticFindings other =
+      findings({"mma(h100.mma.f16.f16(zero_exponent=-21))", "fused", softfloat::binary16, 64});
+  EXPECT_EQ(other.zero_exponent, seen_number(-21)) << to_string(other.zero_exponent);
+  const ArithmeticFindings narrow =
+      findings({"mma(h100.wgmma.bf16.f32)", "fused", softfloat::bfloat16});
+  EXPECT_EQ(narrow.zero_exponent, Seen{});
+  EXPECT_EQ(narrow.why_no_zero_exponent, "results have fewer bits than sums");
+  EXPECT_EQ(findings({"sequential"}).why_no_zero_exponent, "");
+}
+
 /// A model that is wrong in one respect must differ somewhere, and the difference must shrink.
 void expect_caught(const Declared& declared, const std::string& lie, Product product) {
   SCOPED_TRACE(lie);

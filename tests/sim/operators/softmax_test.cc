@@ -67,6 +67,9 @@ std::vector<float> plain_softmax(const SoftmaxKernel& kernel, const SoftmaxProbl
       case SoftmaxResult::logarithm:
         y = t[k] - oracle::by_mpfr(mpfr_log, sum);
         break;
+      case SoftmaxResult::sleef_logarithm:
+        y = t[k] - Number(oracle::plain_sleef_log(sum.value()));
+        break;
     }
     result.push_back(y.rounded(problem.storage).value());
   }
