@@ -60,6 +60,8 @@ class ArithmeticProbe {
             &ArithmeticProbe::products, &ArithmeticProbe::output, &ArithmeticProbe::subnormals}) {
         if (const auto done = (this->*step)(); !done) return done.error();
       }
+    } else if (found_.fan_in > 0) {
+      found_.why_no_zero_exponent = "formats of so few bits are not asked";
     }
     found_.calls = reduction_.calls() - before;
     return std::move(found_);
