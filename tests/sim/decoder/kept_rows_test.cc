@@ -10,7 +10,6 @@ namespace kvsim {
 namespace {
 
 using softfloat::bfloat16;
-using softfloat::binary16;
 using softfloat::binary32;
 using test::arm;
 using test::check_kept_rows;
@@ -53,7 +52,7 @@ TEST(KeptRows, AreRefusedWhereTheirBitsChange) {
   DecoderShape many_heads = test::tiny_shape();
   many_heads.query_heads = 32;
   many_heads.head_dim = 64;
-  const KeptRows other_values = rows(TinyModel(many_heads), arm("torch-cpu", binary16), 66);
+  const KeptRows other_values = rows(TinyModel(many_heads), arm("torch-cpu", bfloat16), 66);
   EXPECT_FALSE(other_values.kept || other_values.equal_rows);
   // A tensor whose last elements, fewer than a group of 32, are computed one by one.
   DecoderShape odd = test::tiny_shape();
