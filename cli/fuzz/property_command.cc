@@ -134,8 +134,10 @@ Result<Answer> run_fuzz_property(const ParsedOptions& options) {
     for (std::size_t i = 0; i < request->properties.size(); ++i) {
       results.push_back(run_one(*request, i, progress));
       PropertyResult& result = results.back();
-      if (!request->corpus || !result.tally.violation || !result.fails) continue;
-      auto file = store_violation(*request->corpus, result.last, *result.tally.violation);
+      const std::optional<std::string>& corpus = request->corpus;
+      const auto& violation = result.tally.violation;
+      if (!corpus || !violation || !result.fails) continue;
+      auto file = store_violation(*corpus, result.last, *violation);
       if (!file) return file.error();
       result.file = *std::move(file);
     }
