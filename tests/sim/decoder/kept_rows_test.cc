@@ -47,12 +47,13 @@ TEST(KeptRows, AreRefusedWhereTheirBitsChange) {
   // 16 keys: a vector more of them goes through PyTorch's vector exponential.
   const KeptRows other_exponential = rows(tiny, arm("torch-cpu", binary32), 16);
   EXPECT_FALSE(other_exponential.kept || other_exponential.equal_rows);
-  // 66 rows: the third block of 32 queries has two of them instead of one, and adds the values key
-  // by key. One output in some hundred has other bits then: there have to be many.
+  // 98 rows: the fourth block of 32 queries has two of them instead of one, and adds the values key
+  // by key. In bfloat16 one output in some ten thousand has other bits then: there have to be many.
   DecoderShape many_heads = test::tiny_shape();
   many_heads.query_heads = 32;
-  many_heads.head_dim = 64;
-  const KeptRows other_values = rows(TinyModel(many_heads), arm("torch-cpu", bfloat16), 66);
+  many_heads.head_dim = 128;
+  many_heads.layers = 4;
+  const KeptRows other_values = rows(TinyModel(many_heads), arm("torch-cpu", bfloat16), 98);
   EXPECT_FALSE(other_values.kept || other_values.equal_rows);
   // A tensor whose last elements, fewer than a group of 32, are computed one by one.
   DecoderShape odd = test::tiny_shape();
