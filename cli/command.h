@@ -34,14 +34,17 @@ struct Command {
 extern const Command crosscheck_command;
 extern const Command diff_command;
 extern const Command eval_command;
+extern const Command experiment_command;
 extern const Command fetch_command;
 extern const Command formats_command;
 extern const Command fuzz_command;
 extern const Command import_command;
 extern const Command kernels_command;
+extern const Command merge_command;
 extern const Command predict_command;
 extern const Command probe_command;
 extern const Command replay_command;
+extern const Command report_command;
 extern const Command reveal_command;
 extern const Command run_command;
 

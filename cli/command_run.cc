@@ -14,6 +14,7 @@
 #include "cli/replay/settings.h"
 #include "cli/run/arm_options.h"
 #include "cli/run/engine_choice.h"
+#include "cli/run/loaded_model.h"
 #include "cli/run/prompt_options.h"
 #include "cli/run/run_dump.h"
 #include "cli/run/run_report.h"
@@ -27,14 +28,9 @@ namespace {
 /// The rows of several tables as one.
 std::span<const OptionSpec> run_options() {
   static const std::vector<OptionSpec> rows = [] {
-    const std::array tables{request_option_rows(), engine_option_rows(), prompt_option_rows(),
-                            arm_option_rows()};
-    std::vector<OptionSpec> all;
-    std::size_t count = 0;
-    for (const auto& table : tables) count += table.size();
-    all.reserve(count);
-    for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
-    return all;
+    const std::array tables{model_option_rows(),  request_option_rows(), engine_option_rows(),
+                            prompt_option_rows(), pair_option_rows(),    arm_option_rows()};
+    return joined_rows(tables);
   }();
   return rows;
 }

@@ -134,6 +134,21 @@ Result<std::vector<std::string>> normalise(std::span<const OptionSpec> options,
 
 std::span<const OptionSpec> global_options() { return global_option_rows; }
 
+std::vector<OptionSpec> joined_rows(std::span<const std::span<const OptionSpec>> tables) {
+  std::vector<OptionSpec> all;
+  std::size_t count = 0;
+  for (const auto& table : tables) count += table.size();
+  all.reserve(count);
+  for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
+  return all;
+}
+
+ParsedOptions ParsedOptions::with_defaults(const ParsedOptions& others) const {
+  ParsedOptions both = *this;
+  both.given_.insert(others.given_.begin(), others.given_.end());
+  return both;
+}
+
 bool ParsedOptions::has(std::string_view name) const { return given_.find(name) != given_.end(); }
 
 std::optional<std::string> ParsedOptions::value(std::string_view name) const {

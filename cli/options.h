@@ -25,6 +25,10 @@ struct OptionSpec {
 /// The options that every command has.
 [[nodiscard]] std::span<const OptionSpec> global_options();
 
+/// The rows of several tables as one.
+[[nodiscard]] std::vector<OptionSpec> joined_rows(
+    std::span<const std::span<const OptionSpec>> tables);
+
 /// What stood on the command line of one command. Values are the texts as given.
 class ParsedOptions {
  public:
@@ -36,6 +40,8 @@ class ParsedOptions {
   [[nodiscard]] std::vector<std::string> values(std::string_view name) const;
   /// The arguments that are neither options nor their values, in the order given.
   [[nodiscard]] const std::vector<std::string>& positionals() const { return positionals_; }
+  /// These options, and of the others those that are not given here.
+  [[nodiscard]] ParsedOptions with_defaults(const ParsedOptions& others) const;
 
  private:
   friend Result<ParsedOptions> parse_options(std::span<const OptionSpec> options,

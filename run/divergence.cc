@@ -159,4 +159,15 @@ Result<Divergence> divergence(std::span<const double> p_logits, std::span<const 
   return Divergence{kl_is_infinite ? infinity : kl.high, js.high};
 }
 
+LogitDifference logit_difference(std::span<const double> p, std::span<const double> q) {
+  LogitDifference result;
+  for (std::size_t token = 0; token < p.size(); ++token) {
+    if (p[token] == q[token]) continue;
+    ++result.differing;
+    const double difference = std::fabs(p[token] - q[token]);
+    if (std::isfinite(difference)) result.largest = std::max(result.largest, difference);
+  }
+  return result;
+}
+
 }  // namespace kvsim

@@ -57,4 +57,16 @@ inline constexpr double divergence_floor = 0x1p-120;
 [[nodiscard]] Result<Divergence> divergence(std::span<const double> p_logits,
                                             std::span<const double> q_logits);
 
+/// Where two lists of logits are not equal.
+struct LogitDifference {
+  std::int64_t differing = 0;  ///< tokens
+  double largest = 0;          ///< |difference|; where one of the two is infinite, KL says so
+
+  friend bool operator==(const LogitDifference&, const LogitDifference&) = default;
+};
+
+/// Of lists of equal length.
+[[nodiscard]] LogitDifference logit_difference(std::span<const double> p,
+                                               std::span<const double> q);
+
 }  // namespace kvsim

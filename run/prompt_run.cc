@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "model/quote.h"
+#include "run/arm_sequence.h"
 #include "run/divergence.h"
 
 namespace kvsim {
@@ -21,35 +19,11 @@ namespace {
 
 /// One arm while its prompt runs.
 struct ArmState {
-  std::unique_ptr<EngineSequence> sequence;
-  std::vector<TokenId> fed;    ///< prompt and the generated tokens that were fed
+  ArmSequence text;
   std::vector<double> logits;  ///< of the current step
   std::int64_t token = 0;      ///< chosen at the current step
   bool is_running = true;
   bool has_first_context = true;  ///< it was fed what the first arm was fed
-  bool exp_bounded = false;
-};
-
-/// Pieces of state of a step's passes: where two passes wrote the same one, the later counts. In
-/// the order of layer, operation, head and position.
-template <class Piece>
-class LastWritten {
- public:
-  void add(std::vector<Piece> pieces) {
-    for (Piece& piece : pieces) {
-      const auto key = std::tuple(piece.layer, piece.operation, piece.head, piece.position);
-      pieces_.insert_or_assign(key, std::move(piece));
-    }
-  }
-  [[nodiscard]] std::vector<Piece> take() {
-    std::vector<Piece> result;
-    result.reserve(pieces_.size());
-    for (auto& [key, piece] : pieces_) result.push_back(std::move(piece));
-    return result;
-  }
-
- private:
-  std::map<std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t>, Piece> pieces_;
 };
 
 class PromptRun {
@@ -62,7 +36,6 @@ class PromptRun {
  private:
   Result<bool> open();
   Result<bool> step_of_arm(std::size_t arm);
-  Result<std::vector<PlanStep>> passes_of_arm(std::size_t arm) const;
   Result<EnginePass> compute(std::size_t arm);
   Result<bool> compare(std::size_t other);
   void feed();
@@ -85,53 +58,22 @@ class PromptRun {
 };
 
 Result<bool> PromptRun::open() {
-  const std::int64_t capacity = prompt_tokens() + run_.options().max_new_tokens;
   for (std::size_t arm = 0; arm < run_.arms().size(); ++arm) {
     const PreparedArm& prepared = run_.arms()[arm];
-    Result<std::unique_ptr<EngineSequence>> sequence =
-        prepared.engine->open(capacity, prepared.launch_of(prompt_tokens()));
-    if (!sequence) return at_step(arm, sequence.error());
-    ArmState state;
-    state.sequence = std::move(*sequence);
-    state.fed = prompt_.ids;
-    arms_.push_back(std::move(state));
+    Result<ArmSequence> text =
+        ArmSequence::open(*prepared.engine, prepared.arm, prompt_.ids,
+                          run_.options().max_new_tokens, prepared.launch_of(prompt_tokens()));
+    if (!text) return at_step(arm, text.error());
+    arms_.push_back({.text = std::move(*text), .logits = {}});
   }
   return true;
 }
 
-Result<std::vector<PlanStep>> PromptRun::passes_of_arm(std::size_t arm) const {
-  const Arm& plan = run_.arms()[arm].arm;
-  if (step_ == 0) return cache_plan(plan, prompt_tokens(), 0);
-  return next_passes(plan, prompt_tokens(), step_ - 1);
-}
-
 Result<EnginePass> PromptRun::compute(std::size_t arm) {
-  const Result<std::vector<PlanStep>> passes = passes_of_arm(arm);
-  if (!passes) return passes.error();
-  ArmState& state = arms_[arm];
-  PassRequest request{.state_digests = run_.options().state_digests,
-                      .state_values = output_.run->dump_state};
-  EnginePass sum;
-  LastWritten<StateDigest> digests;
-  LastWritten<StateValues> values;
-  for (std::size_t i = 0; i < passes->size(); ++i) {
-    const PlanStep& pass = (*passes)[i];
-    const bool is_last = i + 1 == passes->size();
-    request.layer_digests = is_last && run_.options().layer_digests;
-    request.layer_values = is_last && output_.run->dump_layers;
-    const auto rows = static_cast<std::size_t>(pass.first_row + pass.rows);
-    Result<EnginePass> done = state.sequence->pass(std::span(state.fed).first(rows), pass, request);
-    if (!done) return done.error();
-    digests.add(std::move(done->digests.state));
-    values.add(std::move(done->values));
-    sum.cost.multiply_adds += done->cost.multiply_adds;
-    state.exp_bounded = state.exp_bounded || done->exp_bounded;
-    sum.digests = std::move(done->digests);
-    sum.logits = std::move(done->logits);
-  }
-  sum.digests.state = digests.take();
-  sum.values = values.take();
-  return sum;
+  return arms_[arm].text.next({.state_digests = run_.options().state_digests,
+                               .layer_digests = run_.options().layer_digests,
+                               .state_values = output_.run->dump_state,
+                               .layer_values = output_.run->dump_layers});
 }
 
 Result<bool> PromptRun::step_of_arm(std::size_t arm) {
@@ -180,13 +122,9 @@ Result<bool> PromptRun::compare(std::size_t other) {
   record.same_context = arms_[other].has_first_context;
   if (std::isfinite(distance->kl)) record.kl = distance->kl;
   record.js = distance->js;
-  for (std::size_t token = 0; token < p.size(); ++token) {
-    if (p[token] == q[token]) continue;
-    ++record.differing_logits;
-    const double difference = std::fabs(p[token] - q[token]);
-    if (!std::isfinite(difference)) continue;  // one of them is impossible: KL says so
-    record.largest_logit_difference = std::max(record.largest_logit_difference, difference);
-  }
+  const LogitDifference difference = logit_difference(p, q);
+  record.differing_logits = difference.differing;
+  record.largest_logit_difference = difference.largest;
   record.top_two_error = top_two_error(p, q);
   return output_.line(std::move(record));
 }
@@ -197,7 +135,7 @@ void PromptRun::feed() {
   for (ArmState& state : arms_) {
     if (!state.is_running) continue;
     const std::int64_t token = run_.options().teacher_forced ? forced : state.token;
-    state.fed.push_back(static_cast<TokenId>(token));
+    state.text.feed(static_cast<TokenId>(token));
     state.has_first_context = state.has_first_context && token == forced;
     if (std::find(stops.begin(), stops.end(), token) != stops.end()) state.is_running = false;
   }
@@ -222,7 +160,7 @@ Result<std::vector<char>> PromptRun::carry_out() {
   }
   std::vector<char> bounded;
   bounded.reserve(arms_.size());
-  for (const ArmState& arm : arms_) bounded.push_back(arm.exp_bounded ? 1 : 0);
+  for (const ArmState& arm : arms_) bounded.push_back(arm.text.exp_bounded() ? 1 : 0);
   return bounded;
 }
 

@@ -49,8 +49,8 @@ int write_all(int descriptor, std::string_view text) {
 }
 
 /// Whether the file begins as its first record must, as far as it goes: nothing else is ever cut.
-bool begins_like_records(int descriptor) {
-  const std::string expected = fmt::format("{{\"schema\":\"{}\",", record_schema);
+bool begins_like_records(int descriptor, std::string_view schema) {
+  const std::string expected = fmt::format("{{\"schema\":\"{}\",", schema);
   std::string found(expected.size(), '\0');
   const ssize_t got = ::pread(descriptor, found.data(), found.size(), 0);
   return got >= 0 && expected.starts_with(found.substr(0, static_cast<std::size_t>(got)));
@@ -83,20 +83,20 @@ Result<RecordWriter> RecordWriter::create(const std::string& path) {
   }
   if (descriptor < 0) return system_error(path, "cannot be made", errno);
   RecordWriter writer(descriptor, path);
-  if (const Result<bool> kept = writer.keep_whole_lines(); !kept) return kept.error();
+  if (const Result<bool> kept = writer.keep_whole_lines({}); !kept) return kept.error();
   return writer;
 }
 
-Result<RecordWriter> RecordWriter::resume(const std::string& path) {
+Result<RecordWriter> RecordWriter::resume(const std::string& path, std::string_view schema) {
   const int descriptor =
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (descriptor < 0) return system_error(path, "cannot be continued", errno);
   RecordWriter writer(descriptor, path);
-  if (const Result<bool> kept = writer.keep_whole_lines(); !kept) return kept.error();
+  if (const Result<bool> kept = writer.keep_whole_lines(schema); !kept) return kept.error();
   return writer;
 }
 
-Result<bool> RecordWriter::keep_whole_lines() {
+Result<bool> RecordWriter::keep_whole_lines(std::string_view schema) {
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0) return system_error(path_, "cannot be read", errno);
   if (!S_ISREG(status.st_mode)) {
@@ -105,9 +105,9 @@ Result<bool> RecordWriter::keep_whole_lines() {
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     return file_error(path_, "is being written by another run; accepted: one writer at a time");
   }
-  if (!begins_like_records(descriptor_)) {
-    return file_error(
-        path_, fmt::format("does not begin like records; accepted: a file of {}", record_schema));
+  if (!begins_like_records(descriptor_, schema)) {
+    return file_error(path_,
+                      fmt::format("does not begin like records; accepted: a file of {}", schema));
   }
   const std::int64_t whole = end_of_whole_lines(descriptor_, status.st_size);
   if (whole < 0) return system_error(path_, "cannot be read", errno);

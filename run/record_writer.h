@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "model/mapped_file.h"
+#include "run/record.h"
 #include "softfloat/result.h"
 
 namespace kvsim {
@@ -24,9 +25,11 @@ class RecordWriter {
  public:
   /// A new file. Errors (file): the path exists or cannot be written.
   [[nodiscard]] static Result<RecordWriter> create(const std::string& path);
-  /// The file of an interrupted run, or a new one where there is none. Errors (file): no regular
-  /// file, cannot be written, another writer has it open.
-  [[nodiscard]] static Result<RecordWriter> resume(const std::string& path);
+  /// The file of an interrupted run, whose first line begins with the schema, or a new one where
+  /// there is none. Errors (file): no regular file, cannot be written, another writer has it
+  /// open.
+  [[nodiscard]] static Result<RecordWriter> resume(const std::string& path,
+                                                   std::string_view schema = record_schema);
 
   RecordWriter(RecordWriter&& other) noexcept;
   RecordWriter& operator=(RecordWriter&& other) noexcept;
@@ -52,7 +55,7 @@ class RecordWriter {
  private:
   RecordWriter(int descriptor, std::string path)
       : descriptor_(descriptor), path_(std::move(path)) {}
-  [[nodiscard]] Result<bool> keep_whole_lines();
+  [[nodiscard]] Result<bool> keep_whole_lines(std::string_view schema);
   void close();
 
   int descriptor_ = -1;

@@ -67,17 +67,6 @@ Result<SimulatedModel> simulated(LoadedModel model) {
   return SimulatedModel{std::move(*engine), TokenText(std::move(model.tokenizer))};
 }
 
-Result<std::array<Arm, 2>> two_arms(const ParsedOptions& options) {
-  Result<std::vector<Arm>> arms = arms_from(options);
-  if (!arms) return arms.error();
-  if (arms->size() != 2) {
-    return Error{ErrorKind::usage,
-                 fmt::format("--arm is given {} times; none (on and off) or two are accepted",
-                             arms->size())};
-  }
-  return std::array{std::move((*arms)[0]), std::move((*arms)[1])};
-}
-
 /// The prompts of the options, or of the model's own; none where there are neither.
 Result<PromptList> given_prompts(const ParsedOptions& options, const LoadedModel& model) {
   PromptEncoding encoding = encoding_of(model);
@@ -109,7 +98,7 @@ Result<std::vector<fuzz::Prompt>> tokens_of(PromptList& given, const SearchLimit
 std::span<const OptionSpec> model_flip_options() {
   static const std::vector<OptionSpec> rows = [] {
     std::vector<OptionSpec> all(model_rows.begin(), model_rows.end());
-    for (const auto table : {prompt_option_rows(), arm_option_rows()}) {
+    for (const auto table : {prompt_option_rows(), pair_option_rows()}) {
       std::ranges::copy_if(table, std::back_inserter(all), [](const OptionSpec& row) {
         return std::ranges::find(shared_names, row.name) != shared_names.end();
       });
@@ -132,7 +121,7 @@ Result<Answer> run_model_flip(const ParsedOptions& options) {
   if (!limits) return limits.error();
   const auto new_tokens = integer_option(options, "--max-new-tokens", default_new_tokens, 1, 65536);
   if (!new_tokens) return new_tokens.error();
-  auto arms = two_arms(options);
+  auto arms = two_arms_from(options);
   if (!arms) return arms.error();
   Result<LoadedModel> loaded = loaded_model(options);
   if (!loaded) return loaded.error();

@@ -17,7 +17,7 @@
 namespace kvsim {
 namespace {
 
-constexpr std::array arm_rows{
+constexpr std::array pair_rows{
     OptionSpec{"--arm", "ARM",
                "CONSTRUCTOR[:KEY=VALUE,...][@LABEL]; constructors: on (live), off, token-wise, "
                "all-token-wise, one-shot, chunked(c), aligned-chunk(c), prefix-hit(n,b); may be "
@@ -30,6 +30,9 @@ constexpr std::array arm_rows{
                "attention=eager|sdpa|sdpa-flash|sdpa-math, storage, "
                "threads; may be repeated",
                true},
+};
+
+constexpr std::array arm_rows{
     OptionSpec{"--plant", "NAME",
                "one more arm: the first one with this defect, to see how large a bug is; may be "
                "repeated",
@@ -122,6 +125,7 @@ Result<Sampling> sampling_from(const ParsedOptions& options) {
 
 }  // namespace
 
+std::span<const OptionSpec> pair_option_rows() { return pair_rows; }
 std::span<const OptionSpec> arm_option_rows() { return arm_rows; }
 
 Result<std::vector<Arm>> arms_from(const ParsedOptions& options) {
@@ -147,6 +151,16 @@ Result<std::vector<Arm>> arms_from(const ParsedOptions& options) {
     arms.push_back(std::move(planted));
   }
   return arms;
+}
+
+Result<std::array<Arm, 2>> two_arms_from(const ParsedOptions& options) {
+  Result<std::vector<Arm>> arms = arms_from(options);
+  if (!arms) return arms.error();
+  if (arms->size() != 2) {
+    return usage(fmt::format("--arm is given {} times; none (on and off) or two are accepted",
+                             arms->size()));
+  }
+  return std::array{std::move((*arms)[0]), std::move((*arms)[1])};
 }
 
 Result<RunOptions> run_options_from(const ParsedOptions& options) {

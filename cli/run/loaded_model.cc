@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
@@ -18,6 +19,15 @@ namespace kvsim {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array model_rows{
+    OptionSpec{"--model", "M",
+               "kv-tiny (default), a name that kvsim fetch knows, a Hugging Face folder, or a "
+               "llama2.c .bin file"},
+    OptionSpec{"--tokenizer", "FILE",
+               "tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer (default: the model "
+               "folder's)"},
+};
 
 /// The tokenizer that --tokenizer or the model's folder has; nothing where there is none.
 Result<std::optional<Tokenizer>> tokenizer_of(const ParsedOptions& options,
@@ -73,6 +83,8 @@ Result<LoadedModel> load(const ParsedOptions& options, std::string name,
 }
 
 }  // namespace
+
+std::span<const OptionSpec> model_option_rows() { return model_rows; }
 
 Result<LoadedModel> loaded_model(const ParsedOptions& options) {
   if (const auto name = options.value("--model")) return loaded_model(options, *name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/options.h"
@@ -12,6 +13,9 @@
 #include "softfloat/result.h"
 
 namespace kvsim {
+
+/// The options that say which model, and how it reads text.
+[[nodiscard]] std::span<const OptionSpec> model_option_rows();
 
 /// The model that a command runs, as its files have it.
 struct LoadedModel {

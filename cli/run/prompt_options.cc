@@ -158,10 +158,12 @@ Result<PromptList> prompt_list(const ParsedOptions& options, const PromptEncodin
   const auto places = kept_places(options, prompts->size(), are_own ? encoding.own_limit : most);
   if (!places) return places.error();
   list.prompts.reserve(places->size());
+  list.answers.reserve(places->size());
   for (const std::size_t place : *places) {
     auto ids = ids_of((*prompts)[place], encoding, *encode);
     if (!ids) return ids.error();
     list.prompts.push_back({static_cast<std::int64_t>(place), std::move(*ids)});
+    list.answers.push_back(std::move((*prompts)[place].answer));
   }
   list.source =
       fmt::format("{} of {}: {}", places->size(), prompts->size(), printable(list.source));

@@ -18,7 +18,8 @@ namespace kvsim {
 /// Prompts with what a report says about them.
 struct PromptList {
   std::vector<RunPrompt> prompts;
-  std::string source;  ///< for people: "4 of 1319 prompts of gsm8k.jsonl"
+  std::vector<std::string> answers;  ///< of each, as its file gives it; may be empty
+  std::string source;                ///< for people: "4 of 1319 prompts of gsm8k.jsonl"
 };
 
 /// What turns prompts into token ids.

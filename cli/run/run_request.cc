@@ -29,12 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array request_rows{
-    OptionSpec{"--model", "M",
-               "kv-tiny (default), a name that kvsim fetch knows, a Hugging Face folder, or a "
-               "llama2.c .bin file"},
-    OptionSpec{"--tokenizer", "FILE",
-               "tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer (default: the model "
-               "folder's)"},
     OptionSpec{"--explain", "",
                "print which kernel computes each operator of the arms, side by side, as --set "
                "takes it; runs nothing"},

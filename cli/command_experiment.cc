@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/experiment/request.h"
+#include "cli/experiment/summary_report.h"
+#include "cli/printable.h"
+#include "cli/progress.h"
+
+namespace kvsim {
+namespace {
+
+using experiments::StudyRow;
+
+/// Seconds that a row of the model takes, about: a prompt's pass and a few tokens of the arm with
+/// the cache.
+Result<double> seconds_per_row(const ExperimentRequest& request) {
+  const experiments::StudySetup& setup = request.setup;
+  const auto arm = experiments::prepare(*setup.engine, setup.on);
+  if (!arm) return arm.error();
+  const std::vector<TokenId>& prompt = setup.prompts.front().prompt.ids;
+  constexpr std::int64_t tokens = 4;
+  const auto start = std::chrono::steady_clock::now();
+  auto text = arm->open(prompt, tokens);
+  if (!text) return text.error();
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    const auto pass = text->next({});
+    if (!pass) return pass.error();
+    text->feed(prompt.back());
+  }
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return taken.count() / static_cast<double>(std::ssize(prompt) + tokens);
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  return seconds < 5400 ? fmt::format("{:.0f} min", seconds / 60)
+                        : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+/// What would run.
+Result<Report> dry_run_report(const ExperimentRequest& request) {
+  const Result<double> per_row = seconds_per_row(request);
+  if (!per_row) return per_row.error();
+  Table table;
+  table.title = "what would run";
+  table.columns = {{"study", "study", "", Align::left},
+                   {"pieces", "pieces of work", "", Align::right},
+                   {"rows", "rows of the model", "", Align::right},
+                   {"time", "time, about", "", Align::right},
+                   {"records", "records", "", Align::left}};
+  double all = 0;
+  for (const StudyRow* row : request.studies) {
+    const auto units = row->make()->units(request.setup);
+    if (!units) return units.error();
+    std::int64_t rows = 0;
+    for (const experiments::StudyUnit& unit : *units) rows += unit.rows;
+    const double seconds = static_cast<double>(rows) * *per_row / request.run.threads /
+                           static_cast<double>(request.run.shard.of);
+    all += seconds;
+    table.rows.push_back({Cell(row->name), Cell(fmt::to_string(units->size()), units->size()),
+                          Cell(fmt::to_string(rows), rows), Cell(time_text(seconds), nullptr),
+                          Cell(printable(request.path_of(*row), 200))});
+  }
+  Report report;
+  report.schema = "kvsim.experiment_plan/1";
+  report.command = "experiment";
+  report.headline = fmt::format("{} of {}, about {}; nothing was written.",
+                                request.studies.size() == 1 ? "1 study" : "Studies",
+                                printable(request.prompt_source, 200), time_text(all));
+  report.input = {{"model", request.engine->model()}, {"engine", request.engine->name()}};
+  report.result = {{"studies", rows_as_json(table)}};
+  report.tables.push_back(std::move(table));
+  return report;
+}
+
+Result<bool> carry_out(ExperimentRequest& request, const ParsedOptions& options) {
+  std::error_code error;
+  std::filesystem::create_directories(request.folder, error);
+  if (error) {
+    return Error{ErrorKind::file, fmt::format("{}: cannot be made: {}",
+                                              printable(request.folder, 4096), error.message())};
+  }
+  for (const StudyRow* row : request.studies) {
+    Progress progress(fmt::format("experiment {}", row->name), options);
+    request.run.progress = [&](double share) { progress.show(share); };
+    Result<bool> done =
+        experiments::run_study(*row, request.setup, request.path_of(*row), request.run);
+    if (!done) return done;
+  }
+  return true;
+}
+
+Result<Answer> run_experiment(const ParsedOptions& options) {
+  Result<ExperimentRequest> request = experiment_request(options);
+  if (!request) return request.error();
+  Answer answer;
+  if (request->dry_run) {
+    Result<Report> report = dry_run_report(*request);
+    if (!report) return report.error();
+    answer.report = std::move(*report);
+    return answer;
+  }
+  if (const Result<bool> done = carry_out(*request, options); !done) return done.error();
+  SummaryReport report("experiment");
+  if (request->run.shard.of == 1) {
+    for (const StudyRow* row : request->studies) {
+      const Result<bool> added = report.add(request->path_of(*row));
+      if (!added) return added.error();
+    }
+  }
+  answer.report = report.take();
+  if (request->run.shard.of > 1) {
+    answer.report.headline = fmt::format("Shard {} of {} is written; kvsim merge joins them.",
+                                         request->run.shard.index, request->run.shard.of);
+  }
+  return answer;
+}
+
+/// The table of studies, a line each.
+std::string_view description() {
+  static const std::string text = [] {
+    std::string lines =
+        "Runs a study on the simulator or on libtorch, writes its records, and says what they "
+        "say.\n"
+        "Records are the same bytes whatever the threads, shards and interruptions. Studies:\n";
+    for (const StudyRow& row : experiments::study_rows()) {
+      lines += fmt::format("  {:<16}{}\n", row.name, row.question);
+    }
+    lines.pop_back();
+    return lines;
+  }();
+  return text;
+}
+
+}  // namespace
+
+const Command experiment_command{
+    .name = "experiment",
+    .summary = "the studies of the papers on a model, with their controls and statistics",
+    .synopsis = "STUDY|all [--model M] [--prompts FILE] [--config FILE] [--out FOLDER]",
+    .description = description(),
+    .options = experiment_option_rows(),
+    .examples =
+        "  kvsim experiment behaviour --model kv-tiny --limit 20 --max-new-tokens 64\n"
+        "  kvsim experiment behaviour --config plan.toml --engine torch-cpu --resume",
+    .run = run_experiment,
+};
+
+}  // namespace kvsim

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "experiments/study.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "experiments/studies/behaviour.h"
+#include "model/quote.h"
+
+namespace kvsim::experiments {
+
+std::span<const StudyRow> study_rows() {
+  static constexpr std::array rows{
+      StudyRow{"behaviour", "how often, where and how far do texts with and without cache part?",
+               make_behaviour},
+  };
+  return rows;
+}
+
+Result<const StudyRow*> study_named(std::string_view name) {
+  std::vector<std::string_view> names;
+  names.reserve(study_rows().size());
+  for (const StudyRow& row : study_rows()) {
+    if (row.name == name) return &row;
+    names.push_back(row.name);
+  }
+  return Error{ErrorKind::usage,
+               fmt::format("a study {}; accepted: {}", quote(name), fmt::join(names, ", "))};
+}
+
+Result<StudySummary> summarize(const StudyRow& row, const StudyRecords& records) {
+  try {
+    return row.make()->summarize(records);
+  } catch (const Json::exception& thrown) {
+    return Error{ErrorKind::file,
+                 fmt::format("records of {}: {}", row.name, quote(thrown.what(), 200))};
+  }
+}
+
+}  // namespace kvsim::experiments

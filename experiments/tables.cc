@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The kvsim authors
+#include "experiments/tables.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace kvsim::experiments {
+
+SummaryCell cell(std::string_view text) { return {std::string(text), std::string(text)}; }
+
+SummaryCell cell(std::int64_t count) { return {fmt::format("{}", count), count}; }
+
+SummaryCell cell(std::optional<double> number) {
+  return {number ? fmt::format("{:.4g}", *number) : "-", json_of(number)};
+}
+
+SummaryCell cell(double number) { return cell(std::optional(number)); }
+
+SummaryCell percent_cell(const statistics::Estimate& share) {
+  return {fmt::format("{:.1f} % ({:.1f} to {:.1f})", 100 * share.value, 100 * share.low,
+                      100 * share.high),
+          json_of(share)};
+}
+
+Json json_of(const statistics::Estimate& estimate) {
+  return {{"value", json_of(estimate.value)},
+          {"low", json_of(estimate.low)},
+          {"high", json_of(estimate.high)}};
+}
+
+Json json_of(std::optional<double> number) {
+  if (!number || std::isnan(*number)) return nullptr;
+  if (std::isinf(*number)) return *number > 0 ? "inf" : "-inf";
+  return *number;
+}
+
+std::optional<double> number_of(const Json& value) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (value.is_null()) return {};
+  if (value == "inf") return infinity;
+  if (value == "-inf") return -infinity;
+  return value.get<double>();
+}
+
+}  // namespace kvsim::experiments
