@@ -40,7 +40,7 @@ class Drawing {
         margin * 2 + column * static_cast<double>(std::max<std::size_t>(leaves_, 1));
     top_ = margin + caption_line * static_cast<double>(caption_.size());
     const double height = top_ + margin + row * static_cast<double>(highest_ + 1);
-    std::string text = svg_begin(std::max(width, caption_width()), height);
+    std::string text = svg_begin(std::max(width, text_width(caption_) + 2 * margin), height);
     for (std::size_t i = 0; i < caption_.size(); ++i) {
       text +=
           fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"start\">{}</text>\n", margin,
@@ -53,6 +53,7 @@ class Drawing {
                             x_[index(i)], y(i), x_[index(child)], y(child));
       }
     }
+    for (const std::int32_t i : order_) text += shape(i);
     for (const std::int32_t i : order_) text += label(i);
     return text + "</svg>\n";
   }
@@ -62,12 +63,6 @@ class Drawing {
   static constexpr double row = 22;
   static constexpr double margin = 20;
   static constexpr double caption_line = 15;
-
-  [[nodiscard]] double caption_width() const {
-    std::size_t longest = 0;
-    for (const std::string& line : caption_) longest = std::max(longest, line.size());
-    return longest == 0 ? 0 : 2 * margin + 5.5 * static_cast<double>(longest);
-  }
 
   [[nodiscard]] bool is_leaf(std::int32_t i) const { return node(i).leaves <= box_; }
 
@@ -117,6 +112,21 @@ class Drawing {
     return top_ + row * static_cast<double>(highest_ - level_[index(i)]);
   }
 
+  /// The dot of a sum, or the box that stands for a subtree.
+  [[nodiscard]] std::string shape(std::int32_t i) const {
+    const DrawnNode& one = node(i);
+    if (one.children.empty()) return {};
+    if (is_leaf(i)) {
+      return fmt::format(
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"20\" height=\"14\" fill=\"#ddd\"/>\n",
+          x_[index(i)] - 10, y(i) - 2);
+    }
+    return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\"{}\n",
+                       x_[index(i)], y(i), one.radius, one.fill,
+                       one.title.empty() ? "/>" : ">" + title(one.title) + "</circle>");
+  }
+
+  /// Its text, with a white edge where lines may cross it.
   [[nodiscard]] std::string label(std::int32_t i) const {
     const DrawnNode& one = node(i);
     const double left = x_[index(i)];
@@ -127,19 +137,14 @@ class Drawing {
                          xml_text(one.label), title(one.title));
     }
     if (is_leaf(i)) {
-      return fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"20\" height=\"14\" fill=\"#ddd\"/>"
-          "<text x=\"{:.1f}\" y=\"{:.1f}\">{}{}</text>\n",
-          left - 10, y(i) - 2, left, y(i) + 9, one.leaves, title(one.box_title));
+      return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}{}</text>\n", left, y(i) + 9,
+                         one.leaves, title(one.box_title));
     }
-    std::string text = fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"{}\n",
-                                   left, y(i), one.radius, one.fill,
-                                   one.title.empty() ? "/>" : ">" + title(one.title) + "</circle>");
-    if (!one.label.empty()) {
-      text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"start\">{}</text>\n",
-                          left + one.radius + 3, y(i) + 3, xml_text(one.label));
-    }
-    return text;
+    if (one.label.empty()) return {};
+    return fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"start\" stroke=\"white\" "
+        "stroke-width=\"4\" paint-order=\"stroke\">{}</text>\n",
+        left + one.radius + 3, y(i) + 3, xml_text(one.label));
   }
 
   [[nodiscard]] static std::string title(const std::string& text) {
@@ -176,6 +181,12 @@ std::string xml_text(std::string_view text) {
     }
   }
   return result;
+}
+
+double text_width(std::span<const std::string> lines) {
+  std::size_t longest = 0;
+  for (const std::string& line : lines) longest = std::max(longest, line.size());
+  return 5.8 * static_cast<double>(longest);
 }
 
 std::string svg_begin(double width, double height) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct TreeDrawing {
 
 /// The text with the characters escaped that XML gives a meaning.
 [[nodiscard]] std::string xml_text(std::string_view text);
+
+/// Room for the longest of the lines, in ten-point letters as wide as most are.
+[[nodiscard]] double text_width(std::span<const std::string> lines);
 
 /// The first lines of a drawing of that size, white.
 [[nodiscard]] std::string svg_begin(double width, double height);

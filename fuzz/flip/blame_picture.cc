@@ -28,18 +28,23 @@ std::string shade(const Blame& blame, double effect) {
 }
 
 std::string error_text(const Blame& blame, const Rounding& rounding) {
-  return fmt::format("{:.3g} ulp, {:.0f} %", rounding.error_ulp,
-                     100 * rounding.effect / blame.error);
+  // Adding 0 takes the sign of -0 away.
+  return fmt::format("{:.2g} ulp, {:.0f} %", rounding.error_ulp,
+                     std::round(100 * rounding.effect / blame.error) + 0.0);
 }
 
 std::string title_text(const Blame& blame, const Rounding& rounding) {
   return fmt::format("{}: {}, {}", rounding.place, rounding.step, error_text(blame, rounding));
 }
 
-std::vector<std::string> caption(const Blame& blame) {
-  std::vector<std::string> lines{fmt::format(
-      "{} of {} roundings that err; error of the path {:.6g}",
-      std::ranges::count_if(blame.roundings, &Rounding::decisive), blame.erring, blame.error)};
+/// Lines above; orange is the `more` (larger or darker) the more the rounding errs.
+std::vector<std::string> caption(const Blame& blame, std::string_view more) {
+  std::vector<std::string> lines{
+      fmt::format("red: decides, {} of {} roundings that err; orange: errs, the more the {}",
+                  std::ranges::count_if(blame.roundings, &Rounding::decisive), blame.erring, more),
+      fmt::format("error in units in the last place (ulp), and its part of the path's error of "
+                  "{:.3g} logits",
+                  blame.error)};
   for (const Rounding& rounding : blame.roundings) {
     if (rounding.decisive) lines.push_back("decides: " + title_text(blame, rounding));
   }
@@ -123,7 +128,7 @@ class TokenTree {
 std::string sum_picture(const FlipCase& flip_case, const Blame& blame) {
   const auto tree = build_sum_tree(flip_case.shape.orders[blame.path], flip_case.shape.terms);
   if (!tree) return {};
-  TreeDrawing drawing{.caption = caption(blame)};
+  TreeDrawing drawing{.caption = caption(blame, "larger")};
   std::vector<std::int32_t> roots;
   for (const std::int64_t token : {0, 1}) {
     const bool decides = std::ranges::any_of(blame.roundings, [&](const Rounding& rounding) {
@@ -141,8 +146,8 @@ std::string sum_picture(const FlipCase& flip_case, const Blame& blame) {
 
 // Attention
 
-constexpr double left_edge = 230;
-constexpr double cell_width = 92;
+constexpr double left_edge = 200;
+constexpr double cell_width = 100;
 constexpr double cell_height = 18;
 constexpr double line_height = 15;
 constexpr double margin = 20;
@@ -151,6 +156,7 @@ constexpr double margin = 20;
 struct HeadTable {
   std::vector<std::string> steps;
   std::int64_t columns = 0;
+  std::map<std::int64_t, std::string> keys;  ///< of a column that is a block: "0..127"
   std::map<std::pair<std::size_t, std::int64_t>, const Rounding*> cells;  ///< the largest effect
 };
 
@@ -161,6 +167,11 @@ std::map<std::int64_t, HeadTable> head_tables(const Blame& blame) {
     auto step = std::ranges::find(table.steps, rounding.step);
     if (step == table.steps.end()) step = table.steps.insert(step, rounding.step);
     table.columns = std::max(table.columns, rounding.number + 1);
+    constexpr std::string_view before_keys = ", keys ";
+    if (const std::size_t found = rounding.place.find(before_keys); found != std::string::npos) {
+      // Of a block's steps the first one is of all of its keys.
+      table.keys.try_emplace(rounding.number, rounding.place.substr(found + before_keys.size()));
+    }
     const Rounding*& cell =
         table.cells[{static_cast<std::size_t>(step - table.steps.begin()), rounding.number}];
     const auto rank = [](const Rounding& one) {
@@ -186,37 +197,45 @@ std::string draw_cell(const Blame& blame, const Rounding& rounding, double x, do
 
 std::string attention_picture(const Blame& blame) {
   const auto heads = head_tables(blame);
-  const std::vector<std::string> lines = caption(blame);
+  const std::vector<std::string> lines = caption(blame, "darker");
   std::string body;
   double y = margin;
-  const auto line = [&](std::string_view text) {
-    body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"start\">{}</text>\n", margin,
-                        y, xml_text(text));
-    y += line_height;
+  const auto write = [&](std::string_view text, double x, std::string_view anchor = "start") {
+    body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y,
+                        anchor, xml_text(text));
   };
-  for (const std::string& text : lines) line(text);
+  for (const std::string& text : lines) {
+    write(text, margin);
+    y += line_height;
+  }
   std::int64_t columns = 1;
   for (const auto& [head, table] : heads) {
     columns = std::max(columns, table.columns);
     y += line_height;
-    line(
-        fmt::format("query head {}: steps, and blocks of keys in the order of the kernel; the last "
-                    "column is of the whole row",
-                    head));
+    write(fmt::format("query head {}: its steps by keys", head), margin);
+    const auto column_edge = [](std::int64_t column) {
+      return left_edge + cell_width * static_cast<double>(column);
+    };
+    for (std::int64_t column = 0; column < table.columns; ++column) {
+      const auto keys = table.keys.find(column);
+      write(keys == table.keys.end() ? "all" : keys->second, column_edge(column) + cell_width / 2,
+            "middle");
+    }
+    y += line_height;
     for (std::size_t step = 0; step < table.steps.size(); ++step) {
       body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"start\">{}</text>\n",
                           margin, y + 5, xml_text(table.steps[step]));
       for (std::int64_t column = 0; column < table.columns; ++column) {
         const auto cell = table.cells.find({step, column});
         if (cell == table.cells.end()) continue;
-        body += draw_cell(blame, *cell->second,
-                          left_edge + cell_width * static_cast<double>(column), y - 8);
+        body += draw_cell(blame, *cell->second, column_edge(column), y - 8);
       }
       y += cell_height;
     }
   }
-  return svg_begin(left_edge + cell_width * static_cast<double>(columns) + margin, y + margin) +
-         body + "</svg>\n";
+  const double right =
+      std::max(left_edge + cell_width * static_cast<double>(columns), margin + text_width(lines));
+  return svg_begin(right + margin, y + margin) + body + "</svg>\n";
 }
 
 }  // namespace
