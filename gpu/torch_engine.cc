@@ -20,6 +20,7 @@
 #include "run/launch_settings.h"
 #include "run/model_shape.h"
 #include "run/model_weights.h"
+#include "run/operator_values.h"
 #include "run/sim_launch.h"
 #include "run/state_block.h"
 #include "sim/decoder/attention_plan.h"
@@ -158,15 +159,10 @@ Result<EnginePass> EngineSequenceOnTorch::pass(std::span<const TokenId> tokens,
     if (!checked) return checked.error();
   }
   TorchPass pass{.tokens = rows, .all_logits = drafts > 0, .replaced = request.replaced};
-  if (request.layer_digests || request.layer_values) {
+  if (observes(request)) {
+    pass.every_operator = request.operator_values;
     pass.observer = [&](const OperatorOutput& output) {
-      const std::span<const double> row = output.values.subspan(
-          static_cast<std::size_t>(last * output.width), static_cast<std::size_t>(output.width));
-      if (request.layer_digests) result.digests.layer.push_back(digest_of(row));
-      if (request.layer_values) {
-        result.values.push_back(
-            {output.layer, "hidden", 0, step.first_row + last, {row.begin(), row.end()}});
-      }
+      add_operator_values(output, drafts, step.first_row + last, request, result);
     };
   }
   sequence_->truncate(step.first_row);
@@ -258,6 +254,9 @@ class TorchEngine : public Engine {
   std::int64_t vocabulary() const override { return shape_.vocabulary; }
   std::int64_t max_positions() const override { return checkpoint_.config().max_positions; }
   std::vector<std::int64_t> stop_tokens() const override { return checkpoint_.config().eos; }
+  Result<ScoreRule> score_rule(std::int64_t layer) const override {
+    return kvsim::score_rule(shape_, layer);
+  }
   Result<std::unique_ptr<EngineArm>> arm(std::span<const ArmSetting> settings) const override;
 
  private:

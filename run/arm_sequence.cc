@@ -65,6 +65,7 @@ Result<EnginePass> ArmSequence::next(const PassRequest& request) {
     if (i + 1 < passes->size()) {
       of_pass.layer_digests = false;
       of_pass.layer_values = false;
+      of_pass.operator_values = false;
       of_pass.replaced = {};
     }
     const auto rows = static_cast<std::size_t>(pass.first_row + pass.rows);

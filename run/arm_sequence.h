@@ -24,8 +24,9 @@ class ArmSequence {
                                                 std::int64_t new_tokens, const Launch& launch);
 
   /// Makes the passes for the next token after what was fed. Values and digests of keys and values
-  /// are those of all passes, the later one's where two wrote the same row; hidden states are read
-  /// and replaced in the last pass. To be called once for each token, after feed(). Errors of
+  /// are those of all passes, the later one's where two wrote the same row; hidden states and what
+  /// operators give are read and replaced in the last pass (of two "residual" of a layer, the later
+  /// one). To be called once for each token, after feed(). Errors of
   /// next_passes() and EngineSequence::pass().
   [[nodiscard]] Result<EnginePass> next(const PassRequest& request);
 

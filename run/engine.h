@@ -12,6 +12,7 @@
 #include "model/tokenizer.h"
 #include "run/arm.h"
 #include "run/record.h"
+#include "run/score_rule.h"
 #include "sim/decoder/incremental.h"
 #include "sim/decoder/kv_cache.h"
 #include "softfloat/format.h"
@@ -43,10 +44,11 @@ struct Launch {
 
 /// What a pass has to hand back beside logits.
 struct PassRequest {
-  bool state_digests = false;  ///< of each row of K and V that the pass writes
-  bool layer_digests = false;  ///< of the last row's hidden state after each layer
-  bool state_values = false;   ///< the rows of K and V that the pass writes
-  bool layer_values = false;   ///< the last row's hidden state after each layer
+  bool state_digests = false;    ///< of each row of K and V that the pass writes
+  bool layer_digests = false;    ///< of the last row's hidden state after each layer
+  bool state_values = false;     ///< the rows of K and V that the pass writes
+  bool layer_values = false;     ///< the last row's hidden state after each layer
+  bool operator_values = false;  ///< what each operator gives of the last row, hidden states too
   /// Hidden states that flow on in place of computed ones; rows count from the step's first.
   std::span<const HiddenReplacement> replaced = {};
 };
@@ -72,7 +74,8 @@ struct StateShape {
 };
 
 /// Numbers of one piece of state: those of StateDigest, with the numbers themselves. Hidden states
-/// have the operation "hidden" and head 0.
+/// have the operation "hidden" and head 0; what operators give has the names of OperatorOutput, its
+/// layers, and head 0 for all heads together, in the order in which it was computed.
 struct StateValues {
   std::int64_t layer = 0;
   std::string operation;
@@ -142,6 +145,10 @@ class EngineArm {
   [[nodiscard]] virtual std::string dispatch() const = 0;
   /// The format that logits are numbers of: units in the last place of margins are those.
   [[nodiscard]] virtual const softfloat::Format& logit_format() const = 0;
+  /// The format that hidden states and what operators give are numbers of.
+  [[nodiscard]] virtual const softfloat::Format& activation_format() const {
+    return logit_format();
+  }
   /// What an arm that differs only in how its cache is built, or in its launch, can differ by;
   /// empty where that has no name of its own.
   [[nodiscard]] virtual std::string_view difference() const { return {}; }
@@ -171,6 +178,10 @@ class Engine {
   [[nodiscard]] virtual std::int64_t max_positions() const = 0;
   /// Tokens that end a text.
   [[nodiscard]] virtual std::vector<std::int64_t> stop_tokens() const = 0;
+  /// How layer 0 … layers − 1 makes its scores. Errors (unavailable): the engine does not say.
+  [[nodiscard]] virtual Result<ScoreRule> score_rule(std::int64_t /*layer*/) const {
+    return Error{ErrorKind::unavailable, "how scores are made, by engine " + name()};
+  }
 
   /// The engine with these settings, each key once. The arm refers to this engine. Errors (usage)
   /// name key, value and what is accepted.

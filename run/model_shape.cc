@@ -73,4 +73,11 @@ Result<DecoderShape> decoder_shape(const ModelConfig& config) {
   return shape;
 }
 
+ScoreRule score_rule(const DecoderShape& shape, std::int64_t layer) {
+  const double usual = 1 / std::sqrt(static_cast<double>(shape.head_dim));
+  return {.scale = shape.attention_scale > 0 ? shape.attention_scale : usual,
+          .soft_cap = shape.attention_soft_cap,
+          .window = shape.windowed(layer) ? shape.window : 0};
+}
+
 }  // namespace kvsim

@@ -35,6 +35,7 @@ class SimArm : public EngineArm {
 
   std::string dispatch() const override { return name_; }
   const softfloat::Format& logit_format() const override { return formats_.logits; }
+  const softfloat::Format& activation_format() const override { return formats_.activations; }
   std::string_view difference() const override {
     const bool leaves = setup_.options.plant == Plant::none &&
                         leaves_rescale_rounding(setup_.options.dispatch.dispatch());
@@ -83,6 +84,9 @@ class SimEngine : public Engine {
   std::int64_t vocabulary() const override { return shape_.vocabulary; }
   std::int64_t max_positions() const override { return checkpoint_.config().max_positions; }
   std::vector<std::int64_t> stop_tokens() const override { return checkpoint_.config().eos; }
+  Result<ScoreRule> score_rule(std::int64_t layer) const override {
+    return kvsim::score_rule(shape_, layer);
+  }
   Result<std::unique_ptr<EngineArm>> arm(std::span<const ArmSetting> settings) const override;
 
  private:

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "run/operator_values.h"
 #include "run/sim_launch.h"
 #include "run/state_block.h"
 
@@ -149,7 +150,6 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
   DecoderPass pass;
   pass.known_rows = request.replaced.empty() ? known_rows(launch, tokens) : 0;
   from_start_.clear();
-  std::int64_t last = 0;  // of the rows that are computed, the one that counts
   pass.tokens = pass_tokens;
   pass.first_row = launch.first;
   pass.positions = positions;
@@ -161,21 +161,13 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
   std::vector<HiddenReplacement> replaced(request.replaced.begin(), request.replaced.end());
   for (HiddenReplacement& each : replaced) each.row += launch.rows - launch.drafts - step.rows;
   pass.replaced = replaced;
-  if (request.layer_digests || request.layer_values) {
+  if (observes(request)) {
     pass.observer = [&](const OperatorOutput& output) {
-      if (output.operation != "hidden") return;
-      const std::span<const double> row = output.values.subspan(
-          static_cast<std::size_t>(last * output.width), static_cast<std::size_t>(output.width));
-      if (request.layer_digests) result.digests.layer.push_back(digest_of(row));
-      if (request.layer_values) {
-        result.values.push_back(
-            {output.layer, "hidden", 0, step.first_row + step.rows - 1, {row.begin(), row.end()}});
-      }
+      add_operator_values(output, launch.drafts, step.first_row + step.rows - 1, request, result);
     };
   }
   const auto compute = [&] {
     result = {};
-    last = launch.rows - pass.known_rows - launch.drafts - 1;
     return decoder_.pass(cache_, pass);
   };
   Result<DecoderPassResult> done = compute();
@@ -188,6 +180,7 @@ Result<EnginePass> SimSequence::pass(std::span<const TokenId> tokens, const Plan
   result.logits = std::move(done->logits);
   if (pass.all_logits) {
     const auto width = static_cast<std::ptrdiff_t>(setup_.shape->vocabulary);
+    const auto last = static_cast<std::ptrdiff_t>(launch.rows - launch.drafts - 1);
     result.logits = {result.logits.begin() + last * width,
                      result.logits.begin() + (last + 1) * width};
     cache_.truncate(launch.first + launch.rows - launch.drafts);

@@ -6,6 +6,7 @@
 
 #include "tests/gpu/torch_fixture.h"
 #include "tests/run/decoder_fixture.h"
+#include "tests/run/operator_values.h"
 #include "tests/run/state_patches.h"
 
 /// State of libtorch's sequences, read and replaced.
@@ -21,6 +22,15 @@ TEST(TorchState, IsReplacedExactly) {
       ASSERT_TRUE(arm) << arm.error().message;
       test::check_state_patches(**arm);
     }
+  }
+}
+
+TEST(TorchState, OperatorsHandBackTheLastRow) {
+  for (const char* model : {"llama-llama3", "gemma3"}) {
+    const auto engine = test::torch_engine(test::fixture_path(model, ""), model);
+    const auto arm = engine->arm({});
+    ASSERT_TRUE(arm) << arm.error().message;
+    for (const std::int64_t width : {1, 3}) test::check_operator_values(**arm, width);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/run/engine_runs.h"
+#include "tests/run/operator_values.h"
 #include "tests/run/state_patches.h"
 
 /// State of the simulator's sequences, read and replaced.
@@ -19,6 +20,25 @@ TEST(SimState, IsReplacedExactly) {
     ASSERT_TRUE(arm) << arm.error().message;
     test::check_state_patches(**arm);
   }
+}
+
+TEST(SimState, OperatorsHandBackTheLastRow) {
+  for (const char* dispatch : {"h100-fa3", "fp32", "exact", "binary64"}) {
+    const auto engine = test::engine_of("gemma2");
+    const auto arm = engine->arm(std::vector<ArmSetting>{{"dispatch", dispatch}});
+    ASSERT_TRUE(arm) << arm.error().message;
+    for (const std::int64_t width : {1, 3}) test::check_operator_values(**arm, width);
+  }
+}
+
+TEST(SimState, ScoresFollowTheModel) {
+  const auto gemma = test::engine_of("gemma2");
+  const auto llama = test::engine_of("llama-llama3");
+  const ScoreRule rule = gemma->score_rule(0).value();
+  EXPECT_GT(rule.soft_cap, 0);
+  EXPECT_NE(rule.window > 0, gemma->score_rule(1).value().window > 0);
+  EXPECT_EQ(llama->score_rule(0).value().soft_cap, 0);
+  EXPECT_EQ(llama->score_rule(0).value().window, 0);
 }
 
 TEST(SimState, IsRefusedWhereItDoesNotFit) {
