@@ -13,6 +13,7 @@
 #include "cli/experiment/summary_report.h"
 #include "cli/printable.h"
 #include "cli/progress.h"
+#include "experiments/controls/controls.h"
 
 namespace kvsim {
 namespace {
@@ -46,7 +47,7 @@ std::string time_text(double seconds) {
 }
 
 /// What would run.
-Result<Report> dry_run_report(const ExperimentRequest& request) {
+Result<Report> dry_run_report(const ExperimentRequest& request, const std::vector<StudyRun>& runs) {
   const Result<double> per_row = seconds_per_row(request);
   if (!per_row) return per_row.error();
   Table table;
@@ -57,23 +58,23 @@ Result<Report> dry_run_report(const ExperimentRequest& request) {
                    {"time", "time, about", "", Align::right},
                    {"records", "records", "", Align::left}};
   double all = 0;
-  for (const StudyRow* row : request.studies) {
-    const auto units = row->make()->units(request.setup);
+  for (const StudyRun& run : runs) {
+    const auto units = run.row->make()->units(*run.setup);
     if (!units) return units.error();
     std::int64_t rows = 0;
     for (const experiments::StudyUnit& unit : *units) rows += unit.rows;
-    const double seconds = static_cast<double>(rows) * *per_row / request.run.threads /
-                           static_cast<double>(request.run.shard.of);
+    const double seconds = static_cast<double>(rows) * *per_row / run.options.threads /
+                           static_cast<double>(run.options.shard.of);
     all += seconds;
-    table.rows.push_back({Cell(row->name), Cell(fmt::to_string(units->size()), units->size()),
+    table.rows.push_back({Cell(run.row->name), Cell(fmt::to_string(units->size()), units->size()),
                           Cell(fmt::to_string(rows), rows), Cell(time_text(seconds), nullptr),
-                          Cell(printable(request.path_of(*row), 200))});
+                          Cell(printable(run.path, 200))});
   }
   Report report;
   report.schema = "kvsim.experiment_plan/1";
   report.command = "experiment";
   report.headline = fmt::format("{} of {}, about {}; nothing was written.",
-                                request.studies.size() == 1 ? "1 study" : "Studies",
+                                runs.size() == 1 ? "1 study" : "Studies",
                                 printable(request.prompt_source, 200), time_text(all));
   report.input = {{"model", request.engine->model()}, {"engine", request.engine->name()}};
   report.result = {{"studies", rows_as_json(table)}};
@@ -81,45 +82,51 @@ Result<Report> dry_run_report(const ExperimentRequest& request) {
   return report;
 }
 
-Result<bool> carry_out(ExperimentRequest& request, const ParsedOptions& options) {
+Result<bool> carry_out(const ExperimentRequest& request, std::vector<StudyRun>& runs,
+                       const ParsedOptions& options) {
   std::error_code error;
   std::filesystem::create_directories(request.folder, error);
   if (error) {
     return Error{ErrorKind::file, fmt::format("{}: cannot be made: {}",
                                               printable(request.folder, 4096), error.message())};
   }
-  for (const StudyRow* row : request.studies) {
-    Progress progress(fmt::format("experiment {}", row->name), options);
-    request.run.progress = [&](double share) { progress.show(share); };
-    Result<bool> done =
-        experiments::run_study(*row, request.setup, request.path_of(*row), request.run);
+  for (StudyRun& run : runs) {
+    Progress progress(fmt::format("experiment {}", run.row->name), options);
+    run.options.progress = [&](double share) { progress.show(share); };
+    Result<bool> done = experiments::run_study(*run.row, *run.setup, run.path, run.options);
     if (!done) return done;
   }
   return true;
 }
 
 Result<Answer> run_experiment(const ParsedOptions& options) {
-  Result<ExperimentRequest> request = experiment_request(options);
+  const Result<ExperimentRequest> request = experiment_request(options);
   if (!request) return request.error();
+  Result<std::vector<StudyRun>> runs = request->runs();
+  if (!runs) return runs.error();
   Answer answer;
   if (request->dry_run) {
-    Result<Report> report = dry_run_report(*request);
+    Result<Report> report = dry_run_report(*request, *runs);
     if (!report) return report.error();
     answer.report = std::move(*report);
     return answer;
   }
-  if (const Result<bool> done = carry_out(*request, options); !done) return done.error();
+  if (const Result<bool> done = carry_out(*request, *runs, options); !done) return done.error();
   SummaryReport report("experiment");
-  if (request->run.shard.of == 1) {
-    for (const StudyRow* row : request->studies) {
-      const Result<bool> added = report.add(request->path_of(*row));
-      if (!added) return added.error();
-    }
+  for (const StudyRun& run : *runs) {
+    if (run.options.shard.of > 1) continue;
+    const Result<bool> added = report.add(run.path);
+    if (!added) return added.error();
+  }
+  if (const std::string failed = report.failed(); !failed.empty()) {
+    answer.exit_code = ExitCode::check_failed;
+    answer.complaint = failed;
   }
   answer.report = report.take();
-  if (request->run.shard.of > 1) {
-    answer.report.headline = fmt::format("Shard {} of {} is written; kvsim merge joins them.",
-                                         request->run.shard.index, request->run.shard.of);
+  if (const experiments::Shard& shard = request->run.shard; shard.of > 1) {
+    if (!answer.report.headline.empty()) answer.report.headline += " ";
+    answer.report.headline +=
+        fmt::format("Shard {} of {} is written; kvsim merge joins them.", shard.index, shard.of);
   }
   return answer;
 }
@@ -130,7 +137,11 @@ std::string_view description() {
     std::string lines =
         "Runs a study on the simulator or on libtorch, writes its records, and says what they "
         "say.\n"
-        "Records are the same bytes whatever the threads, shards and interruptions. Studies:\n";
+        "Records are the same bytes whatever the threads, shards and interruptions. The controls "
+        "run\n"
+        "first: where one fails, so does the command (exit code 1). Studies:\n";
+    const StudyRow& controls = experiments::controls_row();
+    lines += fmt::format("  {:<16}{}\n", controls.name, controls.question);
     for (const StudyRow& row : experiments::study_rows()) {
       lines += fmt::format("  {:<16}{}\n", row.name, row.question);
     }
@@ -145,7 +156,7 @@ std::string_view description() {
 const Command experiment_command{
     .name = "experiment",
     .summary = "the studies of the papers on a model, with their controls and statistics",
-    .synopsis = "STUDY|all [--model M] [--prompts FILE] [--config FILE] [--out FOLDER]",
+    .synopsis = "STUDY|controls|all [--model M] [--prompts FILE] [--config FILE] [--out FOLDER]",
     .description = description(),
     .options = experiment_option_rows(),
     .examples =

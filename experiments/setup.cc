@@ -32,7 +32,9 @@ Result<Strategy> strategy_named(std::string_view name) {
 }
 
 Result<ArmSequence> StudyArm::open(std::span<const TokenId> prompt, std::int64_t new_tokens) const {
-  return ArmSequence::open(*engine, arm, prompt, new_tokens, {.prompt_tokens = std::ssize(prompt)});
+  Launch of_text = launch;
+  of_text.prompt_tokens = std::ssize(prompt);
+  return ArmSequence::open(*engine, arm, prompt, new_tokens, of_text);
 }
 
 Result<StudyArm> prepare(const Engine& engine, const Arm& arm) {

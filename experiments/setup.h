@@ -60,6 +60,7 @@ struct StudySetup {
 struct StudyArm {
   Arm arm;
   std::unique_ptr<EngineArm> engine;
+  Launch launch = {};  ///< prompt_tokens does not count
 
   /// A text of a prompt. Errors (usage) of ArmSequence::open().
   [[nodiscard]] Result<ArmSequence> open(std::span<const TokenId> prompt,

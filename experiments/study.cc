@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "experiments/controls/controls.h"
 #include "experiments/studies/behaviour.h"
 #include "model/quote.h"
 
@@ -21,8 +22,9 @@ std::span<const StudyRow> study_rows() {
 }
 
 Result<const StudyRow*> study_named(std::string_view name) {
-  std::vector<std::string_view> names;
-  names.reserve(study_rows().size());
+  if (name == controls_row().name) return &controls_row();
+  std::vector<std::string_view> names{controls_row().name};
+  names.reserve(study_rows().size() + 1);
   for (const StudyRow& row : study_rows()) {
     if (row.name == name) return &row;
     names.push_back(row.name);

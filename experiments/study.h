@@ -57,6 +57,8 @@ struct StudySummary {
   std::string headline;  ///< one sentence
   std::vector<SummaryTable> tables;
   Json result;  ///< every number that a text may quote, by name
+  /// Why nothing that rests on this holds: "control 3 failed"; empty where nothing failed.
+  std::string failed = {};
 };
 
 /// The lines of a study's file, read back.
@@ -99,7 +101,7 @@ struct StudyRow {
 /// Study::summarize(), with an error (file) for records that are not the study's.
 [[nodiscard]] Result<StudySummary> summarize(const StudyRow& row, const StudyRecords& records);
 
-/// Errors (usage): a name that there is none of.
+/// A row of study_rows(), or controls_row(). Errors (usage): a name that there is none of.
 [[nodiscard]] Result<const StudyRow*> study_named(std::string_view name);
 
 }  // namespace kvsim::experiments

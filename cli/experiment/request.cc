@@ -17,6 +17,7 @@
 #include "cli/run/engine_choice.h"
 #include "cli/run/loaded_model.h"
 #include "cli/run/prompt_options.h"
+#include "experiments/controls/controls.h"
 
 namespace kvsim {
 namespace {
@@ -38,6 +39,8 @@ constexpr std::array own_rows{
     OptionSpec{"--ignore-eos", "", "go on behind a token that ends the text"},
     OptionSpec{"--out", "FOLDER",
                "folder of the records, NAME.jsonl for each study (default experiments)"},
+    OptionSpec{"--no-controls", "",
+               "without the controls, which run first and are kept in --out for equal arms"},
     OptionSpec{"--resume", "", "go on with the interrupted studies in --out"},
     OptionSpec{"--shard", "I/N",
                "only every Nth piece of work, from the Ith (0 <= I < N); kvsim "
@@ -49,9 +52,10 @@ constexpr std::array own_rows{
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
 
+/// The studies that are named; `controls` alone is none of them.
 Result<std::vector<const StudyRow*>> studies_of(const ParsedOptions& options) {
   const std::span<const StudyRow> rows = experiments::study_rows();
-  std::vector<std::string_view> names{"all"};
+  std::vector<std::string_view> names{"all", experiments::controls_row().name};
   std::vector<const StudyRow*> studies;
   for (const StudyRow& row : rows) names.push_back(row.name);
   if (options.positionals().size() != 1) {
@@ -59,10 +63,14 @@ Result<std::vector<const StudyRow*>> studies_of(const ParsedOptions& options) {
                              options.positionals().size(), join_words(names, "or")));
   }
   const std::string& name = options.positionals().front();
+  const bool is_controls = name == experiments::controls_row().name;
+  if (is_controls && options.has("--no-controls")) {
+    return usage("--no-controls is given with controls; one of the two is accepted");
+  }
   for (const StudyRow& row : rows) {
     if (name == "all" || name == row.name) studies.push_back(&row);
   }
-  if (studies.empty()) return unknown_word("study", name, names);
+  if (studies.empty() && !is_controls) return unknown_word("study", name, names);
   return studies;
 }
 
@@ -94,6 +102,7 @@ Result<bool> take_strategies(const ParsedOptions& options, experiments::StudySet
 Result<bool> take_run(const ParsedOptions& options, ExperimentRequest& request) {
   request.folder = options.value("--out").value_or("experiments");
   if (request.folder.empty()) return usage("--out is ''; the path of a folder is accepted");
+  request.has_controls = !options.has("--no-controls");
   request.dry_run = options.has("--dry-run");
   request.run.resume = options.has("--resume");
   if (const auto text = options.value("--shard")) {
@@ -125,11 +134,24 @@ Result<bool> take_options(const ParsedOptions& options, ExperimentRequest& reque
 
 }  // namespace
 
-std::string ExperimentRequest::path_of(const StudyRow& row) const {
-  const experiments::Shard& shard = run.shard;
+Result<std::vector<StudyRun>> ExperimentRequest::runs() const {
+  std::vector<StudyRun> list;
+  list.reserve(studies.size() + 1);
+  if (has_controls && run.shard.index == 0) {
+    Result<std::string> path = experiments::controls_path(controls_setup, folder);
+    if (!path) return path.error();
+    experiments::StudyRunOptions options = run;
+    options.resume = true;
+    options.shard = {};
+    list.push_back(
+        {&experiments::controls_row(), &controls_setup, std::move(*path), std::move(options)});
+  }
   const std::string part =
-      shard.of == 1 ? std::string() : fmt::format(".{}-of-{}", shard.index, shard.of);
-  return fmt::format("{}/{}{}.jsonl", folder, row.name, part);
+      run.shard.of == 1 ? std::string() : fmt::format(".{}-of-{}", run.shard.index, run.shard.of);
+  for (const StudyRow* row : studies) {
+    list.push_back({row, &setup, fmt::format("{}/{}{}.jsonl", folder, row->name, part), run});
+  }
+  return list;
 }
 
 std::span<const OptionSpec> experiment_option_rows() {
@@ -181,6 +203,7 @@ Result<ExperimentRequest> experiment_request(const ParsedOptions& given) {
       return text ? std::move(*text) : std::string();
     };
   }
+  request.controls_setup = experiments::controls_setup(request.setup);
   return request;
 }
 

@@ -14,18 +14,30 @@
 
 namespace kvsim {
 
+/// A study that is run, and where its records go.
+struct StudyRun {
+  const experiments::StudyRow* row = nullptr;
+  const experiments::StudySetup* setup = nullptr;
+  std::string path;
+  experiments::StudyRunOptions options;  ///< progress is left empty
+};
+
 /// Everything that `kvsim experiment` was asked for, checked.
 struct ExperimentRequest {
   std::vector<const experiments::StudyRow*> studies;
+  bool has_controls = true;   ///< the controls run, before the studies
   std::string prompt_source;  ///< for people
   std::string folder;         ///< where records go: NAME.jsonl
   bool dry_run = false;
   experiments::StudyRunOptions run;  ///< progress is left empty
   std::unique_ptr<Engine> engine;
-  experiments::StudySetup setup;  ///< refers to the engine
+  experiments::StudySetup setup;           ///< refers to the engine
+  experiments::StudySetup controls_setup;  ///< likewise
 
-  /// The file of a study's records.
-  [[nodiscard]] std::string path_of(const experiments::StudyRow& row) const;
+  /// What is run, in its order. Refers to this request. The controls are run whole, by the first of
+  /// several shards alone; whole records of equal controls are taken as they are, and interrupted
+  /// ones are gone on with. Errors of controls_path().
+  [[nodiscard]] Result<std::vector<StudyRun>> runs() const;
 };
 
 /// The options of the command but the global ones.

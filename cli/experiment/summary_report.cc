@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/printable.h"
+#include "experiments/controls/controls.h"
 #include "experiments/study_file.h"
 
 namespace kvsim {
@@ -63,7 +65,7 @@ SummaryReport::SummaryReport(std::string command) {
 }
 
 Result<bool> SummaryReport::add(const std::string& path) {
-  const auto records = experiments::read_study(path);
+  auto records = experiments::read_study(path);
   if (!records) return records.error();
   const auto found = experiments::study_named(records->head.at("study").get<std::string>());
   if (!found) {
@@ -71,28 +73,52 @@ Result<bool> SummaryReport::add(const std::string& path) {
                  fmt::format("{}: line 1: {}", printable(path, 4096), found.error().message)};
   }
   const experiments::StudyRow& row = **found;
-  if (report_.result.contains(row.name)) {
+  if (std::ranges::find(parts_, &row, &Part::row) != parts_.end()) {
     return Error{ErrorKind::usage, fmt::format("{}: a second file of {}; one of each study is "
                                                "accepted",
                                                printable(path, 4096), row.name)};
   }
   auto summary = experiments::summarize(row, *records);
   if (!summary) return summary.error();
-  if (!report_.headline.empty()) report_.headline += " ";
-  report_.headline += summary->headline;
+  Part part{&row, std::move(records->head), std::move(*summary), path};
   try {
-    report_.tables.push_back(head_table(row, records->head, path));
+    static_cast<void>(head_table(row, part.head, path));
   } catch (const Json::exception& thrown) {
     return Error{ErrorKind::file, fmt::format("{}: line 1: {}", printable(path, 4096),
                                               printable(thrown.what(), 200))};
   }
-  for (experiments::SummaryTable& table : summary->tables) {
+  const bool is_first = &row == &experiments::controls_row();
+  parts_.insert(is_first ? parts_.begin() : parts_.end(), std::move(part));
+  return true;
+}
+
+std::string SummaryReport::failed() const {
+  std::string text;
+  for (const Part& part : parts_) {
+    if (part.summary.failed.empty()) continue;
+    text += (text.empty() ? "" : ", ") + part.summary.failed;
+  }
+  return text;
+}
+
+void SummaryReport::put(Part part) {
+  const std::string failure = failed();
+  if (!report_.headline.empty()) report_.headline += " ";
+  const bool rests_on_failed = !failure.empty() && part.summary.failed.empty();
+  report_.headline += rests_on_failed ? fmt::format("[{}] {}", failure, part.summary.headline)
+                                      : part.summary.headline;
+  report_.tables.push_back(head_table(*part.row, part.head, part.path));
+  for (experiments::SummaryTable& table : part.summary.tables) {
     report_.tables.push_back(table_of(std::move(table)));
   }
-  const std::string name(row.name);
-  report_.input[name] = records->head;
-  report_.result[name] = std::move(summary->result);
-  return true;
+  const std::string name(part.row->name);
+  report_.input[name] = std::move(part.head);
+  report_.result[name] = std::move(part.summary.result);
+}
+
+Report SummaryReport::take() {
+  for (const Part& part : parts_) put(part);
+  return std::move(report_);
 }
 
 }  // namespace kvsim
