@@ -20,6 +20,7 @@ namespace {
 
 // How finely an axis or a tensor is cut at last: into at most so many parts.
 constexpr std::int64_t most_axis_parts = 64;
+constexpr std::int64_t most_rounded_parts = 16;
 constexpr std::int64_t most_tensor_parts = 256;
 
 bool is_smaller(const CaseSize& a, const CaseSize& b) {
@@ -69,32 +70,65 @@ class Shrinker {
     return scores_ >= limits_.scores || numbers_ >= limits_.numbers;
   }
 
-  /// All steps once; whether one was kept.
+  /// All steps once, the large ones first; whether one was kept.
   bool pass() {
     bool changed = false;
-    for (const CaseAxis axis : {CaseAxis::terms, CaseAxis::keys, CaseAxis::dimensions,
-                                CaseAxis::group_heads, CaseAxis::kv_heads}) {
-      changed |= shorten(axis);
+    for (std::int64_t parts = 2; parts <= most_axis_parts; parts *= 2) {
+      while (cut(parts)) changed = true;
     }
+    changed |= round_along_axes();
     for (std::size_t t = 0; t < case_tensors; ++t) changed |= simplify(static_cast<CaseTensor>(t));
-    for (const std::size_t path : {path_on, path_off}) changed |= join_splits(path);
     return changed && !is_over();
   }
 
-  bool shorten(CaseAxis axis) {
-    const auto length = [&] { return length_along(best_.flip_case.shape, axis); };
+  /// Fewer splits, and every axis without one of so many parts of it.
+  bool cut(std::int64_t parts) {
     bool changed = false;
-    const std::int64_t whole = length();
-    for (std::int64_t size = whole / 2; size > 0 && whole <= size * most_axis_parts; size /= 2) {
-      for (std::int64_t begin = 0; begin < length() && !is_over();) {
-        const std::int64_t count = std::min(size, length() - begin);
-        const bool kept =
-            count < length() && keep(without(best_.flip_case, axis, {begin, count}), tries_of_axis);
-        if (!kept) begin += count;
-        changed |= kept;
+    for (const std::size_t path : {path_on, path_off}) changed |= join_splits(path);
+    for (const CaseAxis axis : all_axes) changed |= shorten(axis, parts);
+    return changed && !is_over();
+  }
+
+  bool shorten(CaseAxis axis, std::int64_t parts) {
+    const auto length = [&] { return length_along(best_.flip_case.shape, axis); };
+    const std::int64_t size = length() / parts;
+    if (size == 0) return false;
+    bool changed = false;
+    for (std::int64_t begin = 0; begin < length() && !is_over();) {
+      const std::int64_t count = std::min(size, length() - begin);
+      const bool kept =
+          count < length() && keep(without(best_.flip_case, axis, {begin, count}), tries_of_axis);
+      if (!kept) begin += count;
+      changed |= kept;
+    }
+    return changed;
+  }
+
+  /// Fewer bits in every number of a part of an axis at once: of the whole case first, then of some
+  /// elements of all heads, of some keys.
+  bool round_along_axes() {
+    bool changed = false;
+    for (std::int64_t parts = 1; parts <= most_rounded_parts; parts *= 2) {
+      for (const CaseAxis axis : all_axes) {
+        const std::int64_t length = length_along(best_.flip_case.shape, axis);
+        const std::int64_t size = length / parts;
+        for (std::int64_t begin = 0; size > 0 && begin < length; begin += size) {
+          changed |= round_part(axis, {begin, std::min(size, length - begin)});
+        }
       }
     }
     return changed;
+  }
+
+  /// As few bits as the part's numbers can have, up to half of what they may have.
+  bool round_part(CaseAxis axis, const CasePart& part) {
+    for (int bits = 0; 2 * bits <= best_.flip_case.shape.storage.precision + 1; ++bits) {
+      if (is_over()) return false;
+      FlipCase candidate = with_fewer_bits(best_.flip_case, axis, part, bits);
+      if (candidate == best_.flip_case) return false;
+      if (keep(std::move(candidate), tries_of_numbers)) return true;
+    }
+    return false;
   }
 
   bool simplify(CaseTensor tensor) {
@@ -114,17 +148,19 @@ class Shrinker {
     return changed;
   }
 
+  /// One split, two, or half as many as there are.
   bool join_splits(std::size_t path) {
-    bool changed = false;
-    while (!is_over()) {
+    for (const std::int64_t fewer : {1, 2, 0}) {
+      const auto scorer = FlipScorer::make(best_.flip_case.shape);
+      if (!scorer || is_over()) return false;
+      const std::int64_t splits = scorer->splits(path);
+      const std::int64_t wanted = fewer > 0 ? fewer : splits / 2;
+      if (wanted >= splits || wanted < 1) continue;
       FlipCase candidate = best_.flip_case;
-      const auto scorer = FlipScorer::make(candidate.shape);
-      if (!scorer || scorer->splits(path) < 2) return changed;
-      candidate.shape = with_fewer_splits(candidate.shape, path, scorer->splits(path));
-      if (!keep(std::move(candidate), tries_of_axis)) return changed;
-      changed = true;
+      candidate.shape = with_splits(candidate.shape, path, wanted);
+      if (keep(std::move(candidate), tries_of_axis)) return true;
     }
-    return changed;
+    return false;
   }
 
   /// Keeps the candidate, or what it becomes when its tokens are moved, if it may take the place of

@@ -56,14 +56,15 @@ struct ShrunkCase {
   bool complete = true;     ///< nothing smaller was left to try when it ended
 };
 
-/// Tries, in this order and again until nothing helps: fewer keys (or terms), head dimensions,
-/// query heads, significant bits (zeros and powers of two first), splits. Where a step alone loses
-/// a flip or a tie, the tokens are moved to where the worse path is just wrong, as in the search. A
-/// step is kept if what the case claims (objective.h) is still there, its value is at least `floor`
-/// (0: that of a case that was shrunk before, else the default share of the case's), MPFR or the
-/// reference arithmetic confirms it, and the case is smaller: in numbers, then splits, then
-/// significant bits. The same case gives the same result. `progress` hears shares of the limits.
-/// Errors: (cannot_tell) the claim does not hold, or its value is below the floor; those of
+/// Tries, in this order and again until nothing helps: fewer splits, terms, heads, keys and head
+/// dimensions, halves first, then ever smaller parts; fewer significant bits (zeros and powers of
+/// two first), of the whole case, of heads, keys and dimensions, of single numbers. Where a step
+/// alone loses a flip or a tie, the tokens are moved to where the worse path is just wrong, as in
+/// the search. A step is kept if what the case claims (objective.h) is still there, its value is at
+/// least `floor` (0: that of a case that was shrunk before, else the default share of the case's),
+/// MPFR or the reference arithmetic confirms it, and the case is smaller: in numbers, then splits,
+/// then significant bits. The same case gives the same result. `progress` hears shares of the
+/// limits. Errors: (cannot_tell) the claim does not hold, or its value is below the floor; those of
 /// FlipScorer.
 [[nodiscard]] Result<ShrunkCase> shrink(const FlipCase& flip_case, double floor,
                                         const ShrinkLimits& limits = {},

@@ -133,15 +133,33 @@ FlipCase with_fewer_bits(const FlipCase& flip_case, CaseTensor tensor, const Cas
   return result;
 }
 
-CaseShape with_fewer_splits(const CaseShape& shape, std::size_t path, std::int64_t splits) {
+FlipCase with_fewer_bits(const FlipCase& flip_case, CaseAxis axis, const CasePart& part, int bits) {
+  FlipCase result = flip_case;
+  const std::int64_t length = length_along(flip_case.shape, axis);
+  for (std::size_t t = 0; t < case_tensors; ++t) {
+    const auto tensor = static_cast<CaseTensor>(t);
+    if (flip_case[tensor].empty()) continue;
+    const Layout layout = layout_of(flip_case.shape, tensor, axis);
+    for (std::int64_t i = 0; i < layout.outer; ++i) {
+      const std::int64_t first = (i * length + part.begin) * layout.inner;
+      for (std::int64_t j = first; j < first + part.count * layout.inner; ++j) {
+        float& x = result[tensor][static_cast<std::size_t>(j)];
+        x = cut_to_bits(x, bits);
+      }
+    }
+  }
+  return result;
+}
+
+CaseShape with_splits(const CaseShape& shape, std::size_t path, std::int64_t splits) {
   CaseShape result = shape;
   if (shape.kind == CaseKind::attention) {
-    result.kernels[path].splits = splits / 2;
+    result.kernels[path].splits = splits;
     return result;
   }
   for (OrderItem& item : result.orders[path].items) {
-    if (item.kind != OrderKind::split || item.size < 2) continue;
-    item.size /= 2;
+    if (item.kind != OrderKind::split || item.size <= splits) continue;
+    item.size = splits;
     break;
   }
   return result;

@@ -30,6 +30,9 @@ struct CasePart {
 /// The case without that part of the axis, which is not all of it.
 [[nodiscard]] FlipCase without(const FlipCase& flip_case, CaseAxis axis, const CasePart& part);
 
+inline constexpr CaseAxis all_axes[] = {CaseAxis::terms, CaseAxis::kv_heads, CaseAxis::group_heads,
+                                        CaseAxis::keys, CaseAxis::dimensions};
+
 /// x cut to a number of significant bits, toward 0, so that it stays in every range.
 [[nodiscard]] float cut_to_bits(float x, int bits);
 
@@ -37,9 +40,12 @@ struct CasePart {
 [[nodiscard]] FlipCase with_fewer_bits(const FlipCase& flip_case, CaseTensor tensor,
                                        const CasePart& part, int bits);
 
-/// The shape with half as many parts in that path: of the first split in its order, or of the
-/// kernel's, which are `splits` now.
-[[nodiscard]] CaseShape with_fewer_splits(const CaseShape& shape, std::size_t path,
-                                          std::int64_t splits);
+/// The same with every number in a part of an axis, of all tensors that have it.
+[[nodiscard]] FlipCase with_fewer_bits(const FlipCase& flip_case, CaseAxis axis,
+                                       const CasePart& part, int bits);
+
+/// The shape with that many parts in the path: of the first split in its order that has more, or of
+/// the kernel.
+[[nodiscard]] CaseShape with_splits(const CaseShape& shape, std::size_t path, std::int64_t splits);
 
 }  // namespace kvsim::fuzz
