@@ -26,6 +26,8 @@ std::string cache_folder() {
 
 ModelPlaces model_places() { return {KVSIM_REPOSITORY, cache_folder()}; }
 
+std::string plan_folder() { return KVSIM_REPOSITORY "/data/plans"; }
+
 std::string script_path(std::string_view name) {
   return std::string(KVSIM_REPOSITORY "/scripts/").append(name);
 }

@@ -11,6 +11,9 @@ namespace kvsim {
 /// empty or no absolute path counts as not set.
 [[nodiscard]] ModelPlaces model_places();
 
+/// The folder of the plans that `kvsim experiment --config` knows by name.
+[[nodiscard]] std::string plan_folder();
+
 /// A file of the source tree's folder scripts.
 [[nodiscard]] std::string script_path(std::string_view name);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "cli/model_places.h"
 #include "cli/printable.h"
 #include "model/mapped_file.h"
 
@@ -69,6 +71,23 @@ Result<bool> add_arguments(const OptionSpec& row, const toml::node& node, const 
 }
 
 }  // namespace
+
+Result<std::string> plan_path(const std::string& name) {
+  if (name.find_first_of("./") != std::string::npos) return name;
+  std::vector<std::string> plans;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(plan_folder(), error)) {
+    if (entry.path().extension() == ".toml") plans.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(plans);
+  if (std::ranges::find(plans, name) == plans.end()) {
+    const std::vector<std::string_view> words(plans.begin(), plans.end());
+    Error unknown = unknown_word("--config", name, words);
+    unknown.message += "; so is the path of a file, with a '/' or a '.'";
+    return unknown;
+  }
+  return fmt::format("{}/{}.toml", plan_folder(), name);
+}
 
 Result<ParsedOptions> with_plan_file(const ParsedOptions& options, std::span<const OptionSpec> rows,
                                      const std::string& path) {

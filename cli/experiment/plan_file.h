@@ -10,6 +10,10 @@
 
 namespace kvsim {
 
+/// The file that --config names: the path itself, or, of a word without '/' and '.', the plan of
+/// that name in the source tree's data/plans. Errors (usage): a name that there is none of.
+[[nodiscard]] Result<std::string> plan_path(const std::string& name);
+
 /// Adds the options of a plan file to those of the command line, which count before it. A plan is a
 /// TOML file of at most 1 MiB; its keys are the options' names without dashes in front, its values
 /// texts, numbers, true for a flag, and lists for options that may be repeated. Errors: a file that

@@ -26,9 +26,10 @@ using experiments::Strategy;
 using experiments::StudyRow;
 
 constexpr std::array own_rows{
-    OptionSpec{"--config", "FILE",
-               "a plan: TOML whose keys are these options without dashes; the command line counts "
-               "before it"},
+    OptionSpec{
+        "--config", "PLAN",
+        "a plan: a TOML file whose keys are these options without dashes, or the name of one "
+        "in data/plans (illusion, confirm, ...); the command line counts before it"},
     OptionSpec{
         "--strategy", "NAME",
         "greedy (default), top-k (50, temperature 0.7) or top-p (0.95, temperature 0.7); may "
@@ -166,7 +167,9 @@ std::span<const OptionSpec> experiment_option_rows() {
 Result<ExperimentRequest> experiment_request(const ParsedOptions& given) {
   ParsedOptions options = given;
   if (const auto path = given.value("--config")) {
-    Result<ParsedOptions> planned = with_plan_file(given, experiment_option_rows(), *path);
+    const Result<std::string> file = plan_path(*path);
+    if (!file) return file.error();
+    Result<ParsedOptions> planned = with_plan_file(given, experiment_option_rows(), *file);
     if (!planned) return planned.error();
     options = std::move(*planned);
   }

@@ -19,7 +19,8 @@ class GpuConfirm(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         (self.root / "scripts").mkdir()
-        shutil.copy(ROOT / "scripts/gpu-confirm", self.root / "scripts")
+        for script in ("gpu-confirm", "gpu-confirm-model"):
+            shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
 
     def program(self, path, text):
         path = self.root / path
@@ -104,6 +105,43 @@ class GpuConfirm(unittest.TestCase):
         done = self.run_script("--now")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--now", done.stderr)
+
+    # The studies on a model: a program that writes the records which it is asked for.
+    STUDIES = """case "$1 $*" in
+experiment*--dry-run*) ;;
+experiment*--shard*) out=${*#*--out }; out=${out%% *}; i=${*#*--shard }; i=${i%% *}
+  echo "$CUDA_VISIBLE_DEVICES" >"$out/behaviour.${i%/*}-of-${i#*/}.jsonl" ;;
+merge*) for last; do :; done; cat "$2" "$3" >"$last" ;;
+esac"""
+
+    def test_a_model_on_two_gpus_is_computed_in_parts_and_joined(self):
+        smi = self.machine(kvsim=self.STUDIES)
+        smi.write_text("#!/bin/sh\nprintf '0\\n1\\n'")
+        done = self.run_script("--model", "m", "--prompts", str(smi), "--study=behaviour", smi=smi)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        folder = self.root / "build/gpu-confirm/confirm"
+        self.assertEqual((folder / "behaviour.jsonl").read_text(), "0\n1\n")
+        calls = (self.root / "calls").read_text()
+        self.assertIn("experiment behaviour --config confirm --model m --engine torch-cuda", calls)
+        self.assertIn("--no-controls --resume --shard 1/2", calls)
+        self.assertIn("report " + str(folder / "behaviour.jsonl"), calls)
+
+    def test_a_model_whose_controls_fail(self):
+        smi = self.machine(kvsim='case "$2 $*" in controls*) exit 1 ;; esac\n' + self.STUDIES)
+        smi.write_text("#!/bin/sh\nprintf '0\\n1\\n'")
+        self.assertEqual(self.run_script("--model", "m", smi=smi).returncode, 1)
+        self.assertIn("report", (self.root / "calls").read_text())
+
+    def test_a_model_without_a_gpu_or_with_bad_options(self):
+        self.assertEqual(self.run_script("--model", "m").returncode, 5)
+        self.assertFalse((self.root / "build").exists())
+        for arguments, words in [(["--model"], "no value"), (["--model", "m", "--gpus", "0"], "'0'"),
+                                 (["--model=m", "--engine=sim"], "'sim'"),
+                                 (["--model=m", "--prompts=/nowhere"], "'/nowhere'"),
+                                 (["--model=m", "--fast"], "--fast")]:
+            done = self.run_script(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(words, done.stderr)
 
 
 if __name__ == "__main__":
