@@ -9,6 +9,7 @@
 
 #include "experiments/controls/controls.h"
 #include "experiments/studies/behaviour.h"
+#include "experiments/studies/drift.h"
 #include "model/quote.h"
 
 namespace kvsim::experiments {
@@ -17,6 +18,7 @@ std::span<const StudyRow> study_rows() {
   static constexpr std::array rows{
       StudyRow{"behaviour", "how often, where and how far do texts with and without cache part?",
                make_behaviour},
+      StudyRow{"drift", "how far apart are the inner states with and without cache?", make_drift},
   };
   return rows;
 }
