@@ -33,6 +33,16 @@ void put(Arm& arm, const ArmSetting& setting) {
   std::ranges::sort(arm.settings, {}, &ArmSetting::key);
 }
 
+/// Whether its kernels take their formats in a prompt's pass and in a token's.
+Result<bool> can_compute(const StudyArm& arm) {
+  constexpr std::int64_t rows = 2;
+  const Launch launch{.prompt_tokens = rows};
+  for (const PlanStep& step : {PlanStep{0, rows, 0}, PlanStep{rows, 1, rows}}) {
+    if (const auto list = arm.engine->explain(step, launch); !list) return list.error();
+  }
+  return true;
+}
+
 constexpr std::array<std::string_view, 2> widest{"dispatch=binary64", "storage=binary64"};
 
 }  // namespace
@@ -77,8 +87,9 @@ Result<StudyArm> first_accepted(const Engine& engine, const Arm& arm,
     const Result<Arm> changed = with_settings(arm, each);
     if (!changed) return changed.error();
     Result<StudyArm> prepared = prepare(engine, *changed);
-    if (prepared) return prepared;
-    if (!refused) refused = Error{ErrorKind::unavailable, prepared.error().message};
+    Result<bool> can_run = prepared ? can_compute(*prepared) : prepared.error();
+    if (can_run) return prepared;
+    if (!refused) refused = Error{ErrorKind::unavailable, can_run.error().message};
   }
   return refused.value_or(Error{ErrorKind::unavailable, "no settings"});
 }

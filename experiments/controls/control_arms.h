@@ -25,8 +25,8 @@ namespace kvsim::experiments {
 /// The second arm with the formats of the first: what is left between them is arithmetic.
 [[nodiscard]] Arm with_formats_of(const Arm& second, const Arm& first);
 
-/// The first of the settings that the engine accepts for the arm, ready to run. Errors
-/// (unavailable): it accepts none; the message is what it says of the first.
+/// The first of the settings that the engine accepts for the arm and has kernels for, ready to run.
+/// Errors (unavailable): it accepts none; the message is what it says of the first.
 [[nodiscard]] Result<StudyArm> first_accepted(const Engine& engine, const Arm& arm,
                                               std::span<const std::string_view> settings);
 
