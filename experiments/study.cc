@@ -9,6 +9,7 @@
 
 #include "experiments/controls/controls.h"
 #include "experiments/studies/behaviour.h"
+#include "experiments/studies/boundary.h"
 #include "experiments/studies/drift.h"
 #include "experiments/studies/precision.h"
 #include "model/quote.h"
@@ -20,6 +21,8 @@ std::span<const StudyRow> study_rows() {
       StudyRow{"behaviour", "how often, where and how far do texts with and without cache part?",
                make_behaviour},
       StudyRow{"drift", "how far apart are the inner states with and without cache?", make_drift},
+      StudyRow{"boundary", "do margin and error say which tokens flip, and how often?",
+               make_boundary},
       StudyRow{"precision", "which formats keep the tokens, and what does it cost?",
                make_precision},
   };

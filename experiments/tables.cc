@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvsim::experiments {
 
@@ -23,6 +24,24 @@ SummaryCell percent_cell(const statistics::Estimate& share) {
   return {fmt::format("{:.1f} % ({:.1f} to {:.1f})", 100 * share.value, 100 * share.low,
                       100 * share.high),
           json_of(share)};
+}
+
+SummaryCell cell(const std::optional<statistics::Estimate>& estimate) {
+  if (!estimate) return {"-", nullptr};
+  std::string text = fmt::format("{:.4g}", estimate->value);
+  if (!std::isnan(estimate->low)) {
+    text += fmt::format(" ({:.2g} to {:.2g})", estimate->low, estimate->high);
+  }
+  return {std::move(text), json_of(*estimate)};
+}
+
+SummaryCell percent_cell(const std::optional<statistics::Estimate>& share) {
+  if (!share) return {"-", nullptr};
+  return percent_cell(*share);
+}
+
+Json json_of(const std::optional<statistics::Estimate>& estimate) {
+  return estimate ? json_of(*estimate) : Json(nullptr);
 }
 
 Json json_of(const statistics::Estimate& estimate) {

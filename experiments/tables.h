@@ -24,6 +24,14 @@ namespace kvsim::experiments {
 /// "12.5 % (4.9 to 28.1)" of a share, which is carried as value, low and high.
 [[nodiscard]] SummaryCell percent_cell(const statistics::Estimate& share);
 
+/// "4.975e-06 (3.1e-06 to 7.2e-06)", "-" for nothing; without the brackets where the ends are NaN,
+/// because there is no interval.
+[[nodiscard]] SummaryCell cell(const std::optional<statistics::Estimate>& estimate);
+/// The same of a share, in percent.
+[[nodiscard]] SummaryCell percent_cell(const std::optional<statistics::Estimate>& share);
+
+/// The estimate for JSON; null for nothing.
+[[nodiscard]] Json json_of(const std::optional<statistics::Estimate>& estimate);
 /// The estimate for JSON: value, low, high.
 [[nodiscard]] Json json_of(const statistics::Estimate& estimate);
 /// The number for JSON: null for nothing, "inf" and "-inf" for infinite ones.

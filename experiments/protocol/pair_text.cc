@@ -101,6 +101,7 @@ Result<bool> PairRun::step_apart(std::int64_t step) {
     const Result<Divergence> distance = divergence(first_logits_, second->logits);
     if (!distance) return distance.error();
     text_.kl_apart.push_back(distance->kl);
+    text_.js_apart.push_back(distance->js);
   }
   const Result<std::int64_t> token = choose(second->logits, step);
   if (!token) return token.error();

@@ -35,6 +35,7 @@ struct PairText {
   std::optional<std::int64_t> flip;         ///< first step at which they chose another token
   std::vector<ForcedStep> forced;           ///< every step of the first arm's text
   std::vector<double> kl_apart;  ///< after the flip, each after its own tokens: two texts compared
+  std::vector<double> js_apart;  ///< of the same steps
 };
 
 struct PairTextOptions {

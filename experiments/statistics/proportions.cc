@@ -26,21 +26,66 @@ std::optional<Error> check_count(const Count& count) {
                                              count.successes, count.trials)};
 }
 
+/// Wilson's interval for x successes of n trials, which need be no integers.
+Estimate wilson(double x, double n, double confidence) {
+  const double z = normal_half_width(confidence);
+  const double square = z * z;
+  const double middle = (x + square / 2) / (n + square);
+  const double half = z / (n + square) * std::sqrt(x * ((n - x) / n) + square / 4);
+  Estimate result{nine_digits(x / n), 0, 1};
+  if (x > 0) result.low = nine_digits(middle - half);
+  if (x < n) result.high = nine_digits(middle + half);
+  return result;
+}
+
+/// How many independent trials say as much about the share as those of the clusters.
+double effective_trials(std::span<const Count> clusters, const Count& all, double confidence) {
+  const auto trials = static_cast<double>(all.trials);
+  const double share = static_cast<double>(all.successes) / trials;
+  double count = 0;
+  DoubleDouble squares;
+  for (const Count& cluster : clusters) {
+    if (cluster.trials == 0) continue;
+    count += 1;
+    const double deviation =
+        static_cast<double>(cluster.successes) - share * static_cast<double>(cluster.trials);
+    squares = squares + two_product(deviation, deviation);
+  }
+  if (all.successes == 0 || all.successes == all.trials || count < 2) return count;
+  if (squares.high == 0) return trials;
+  const double between = count / (count - 1) * squares.high / (trials * trials);
+  const double within = share * (1 - share) / (trials - 1);
+  const double t =
+      student_half_width(confidence, trials - 1) / student_half_width(confidence, count - 1);
+  return std::min(trials, trials * within / between * t * t);
+}
+
 }  // namespace
 
 Result<Estimate> wilson_interval(const Count& count, double confidence) {
   if (auto error = check_count(count)) return *error;
   if (auto error = check_confidence(confidence)) return *error;
   if (count.trials == 0) return Error{ErrorKind::cannot_tell, "a share of 0 trials"};
-  const auto n = static_cast<double>(count.trials);
-  const auto x = static_cast<double>(count.successes);
-  const double z = normal_half_width(confidence);
-  const double square = z * z;
-  const double middle = (x + square / 2) / (n + square);
-  const double half = z / (n + square) * std::sqrt(x * ((n - x) / n) + square / 4);
-  Estimate result{nine_digits(x / n), 0, 1};
-  if (count.successes > 0) result.low = nine_digits(middle - half);
-  if (count.successes < count.trials) result.high = nine_digits(middle + half);
+  return wilson(static_cast<double>(count.successes), static_cast<double>(count.trials),
+                confidence);
+}
+
+Result<Estimate> clustered_share(std::span<const Count> clusters, double confidence) {
+  if (auto error = check_confidence(confidence)) return *error;
+  Count all;
+  for (const Count& cluster : clusters) {
+    if (auto error = check_count(cluster)) return *error;
+    all.successes += cluster.successes;
+    all.trials += cluster.trials;
+  }
+  if (all.trials == 0) return Error{ErrorKind::cannot_tell, "a share of 0 trials"};
+  const auto trials = static_cast<double>(all.trials);
+  const auto successes = static_cast<double>(all.successes);
+  const double effective = effective_trials(clusters, all, confidence);
+  const bool is_all = all.successes == all.trials;
+  Estimate result =
+      wilson(is_all ? effective : successes * (effective / trials), effective, confidence);
+  result.value = nine_digits(successes / trials);
   return result;
 }
 

@@ -26,6 +26,18 @@ struct Count {
 [[nodiscard]] Result<Estimate> wilson_interval(const Count& count,
                                                double confidence = usual_confidence);
 
+/// The share of all trials of several clusters (prompts with their steps), whose trials are not
+/// independent: Wilson's interval for x · n ÷ N successes of n trials, where N are all trials, x
+/// all successes and n the trials that would say as much if they were independent: n = N · (p(1 −
+/// p) ÷ (N − 1)) ÷ (C ÷ (C − 1) · Σ(xᵢ − p nᵢ)² ÷ N²) · (t(N − 1) ÷ t(C − 1))², at most N, with
+/// Student's t of that many degrees of freedom. Where p is 0 or 1 or there is one cluster, n is the
+/// number C of clusters that have trials. Clusters of one trial each give wilson_interval().
+/// Sources: Kish, "Survey sampling", 1965, section 8.2; the factor with t: Korn, Graubard,
+/// "Confidence intervals for proportions with small expected number of positive counts estimated
+/// from survey data", Survey Methodology 24(2), 1998. Errors: those of wilson_interval().
+[[nodiscard]] Result<Estimate> clustered_share(std::span<const Count> clusters,
+                                               double confidence = usual_confidence);
+
 /// Pairs in which exactly one side succeeded.
 struct DiscordantPairs {
   std::int64_t only_first = 0;

@@ -5,43 +5,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "experiments/metrics/plateau.h"
 #include "experiments/protocol/pair_text.h"
-#include "experiments/statistics/proportions.h"
-#include "experiments/statistics/samples.h"
+#include "experiments/protocol/step_json.h"
+#include "experiments/protocol/unrelated_texts.h"
+#include "experiments/studies/behaviour_figures.h"
+#include "experiments/studies/behaviour_tables.h"
 #include "experiments/tables.h"
 
 namespace kvsim::experiments {
 namespace {
-
-/// One array for each figure of the steps after the same tokens.
-Json steps_of(const std::vector<ForcedStep>& steps) {
-  const auto logits = [](const std::optional<Margin>& margin) {
-    return margin ? std::optional(margin->logits) : std::nullopt;
-  };
-  Json arrays = {{"kl", Json::array()},
-                 {"js", Json::array()},
-                 {"largest_logit_difference", Json::array()},
-                 {"argmax_differs", Json::array()},
-                 {"on_margin", Json::array()},
-                 {"off_margin", Json::array()},
-                 {"top_two_error", Json::array()}};
-  for (const ForcedStep& step : steps) {
-    arrays["kl"].push_back(json_of(step.kl));
-    arrays["js"].push_back(json_of(step.js));
-    arrays["largest_logit_difference"].push_back(step.difference.largest);
-    arrays["argmax_differs"].push_back(step.first_argmax != step.second_argmax);
-    arrays["on_margin"].push_back(json_of(logits(step.first_margin)));
-    arrays["off_margin"].push_back(json_of(logits(step.second_margin)));
-    arrays["top_two_error"].push_back(json_of(step.top_two_error));
-  }
-  return arrays;
-}
 
 Json text_of(const std::vector<std::int64_t>& tokens, const StudySetup& setup) {
   Json text = {{"tokens", tokens}};
@@ -51,64 +30,8 @@ Json text_of(const std::vector<std::int64_t>& tokens, const StudySetup& setup) {
   return text;
 }
 
-/// What the texts of a strategy say.
-struct StrategyFigures {
-  std::int64_t texts = 0;
-  std::vector<double> flips;  ///< steps at which texts parted
-  std::vector<double> kl;     ///< of every step after the same tokens
-  std::vector<double> js;
-  double largest_kl = 0;
-  std::int64_t argmax_differs = 0;
-  double largest_flip_margin = 0;  ///< with the cache, where the argmax differs
-  std::vector<double> kl_apart;
-
-  void add(const Json& values);
-};
-
-void StrategyFigures::add(const Json& values) {
-  ++texts;
-  if (const Json& flip = values.at("flip"); !flip.is_null()) flips.push_back(flip.get<double>());
-  const Json& forced = values.at("forced");
-  for (std::size_t i = 0; i < forced.at("kl").size(); ++i) {
-    kl.push_back(number_of(forced.at("kl").at(i)).value_or(0));
-    js.push_back(number_of(forced.at("js").at(i)).value_or(0));
-    largest_kl = std::max(largest_kl, kl.back());
-    if (!forced.at("argmax_differs").at(i).get<bool>()) continue;
-    ++argmax_differs;
-    const double margin = number_of(forced.at("on_margin").at(i)).value_or(0);
-    largest_flip_margin = std::max(largest_flip_margin, margin);
-  }
-  for (const Json& each : values.at("kl_apart")) kl_apart.push_back(number_of(each).value_or(0));
-}
-
-std::optional<double> mean_of(std::span<const double> numbers) {
-  if (numbers.empty()) return {};
-  return statistics::moments(numbers).mean;
-}
-
-std::optional<double> median_of(std::vector<double> numbers) {
-  if (numbers.empty()) return {};
-  std::ranges::sort(numbers);
-  return statistics::sorted_quantile(numbers, 0.5);
-}
-
-SummaryTable strategies_table() {
-  SummaryTable table;
-  table.title = "texts with the cache against texts without it";
-  table.columns = {{"strategy", "strategy", "", true},
-                   {"texts", "texts", ""},
-                   {"diverged", "diverged (95 %)", ""},
-                   {"median_flip", "median flip", "token"},
-                   {"kl", "KL, same tokens", "nats"},
-                   {"largest_kl", "largest", "nats"},
-                   {"argmax_differs", "argmax differs", "steps"},
-                   {"largest_flip_margin", "largest margin there", "logits"},
-                   {"kl_apart", "KL, two texts", "nats"}};
-  table.notes = {
-      "KL, same tokens: both fed the tokens of the text with the cache",
-      "KL, two texts: after they have parted; it compares two sentences and no arithmetic"};
-  return table;
-}
+/// Sattolo's cycle through the prompts is drawn under it.
+constexpr std::uint64_t partner_seed = 1;
 
 class Behaviour : public Study {
  public:
@@ -117,27 +40,81 @@ class Behaviour : public Study {
   Result<StudySummary> summarize(const StudyRecords& records) const override;
 };
 
+/// Its texts say something about a strategy once, whatever the seeds, where it draws no numbers.
+std::vector<std::uint64_t> seeds_of(const Strategy& strategy, const StudySetup& setup) {
+  return strategy.is_random() ? setup.seeds : std::vector<std::uint64_t>{0};
+}
+
 Result<std::vector<StudyUnit>> Behaviour::units(const StudySetup& setup) const {
   std::vector<StudyUnit> list;
-  const std::vector<std::uint64_t> once{0};
+  const std::int64_t prompts = std::ssize(setup.prompts);
+  const auto rows = [&](std::int64_t prompt) {
+    const auto& ids = setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids;
+    return 2 * (std::ssize(ids) + setup.new_tokens);
+  };
   for (const Strategy& strategy : setup.strategies) {
-    for (const std::uint64_t seed : strategy.is_random() ? setup.seeds : once) {
-      for (std::int64_t prompt = 0; prompt < std::ssize(setup.prompts); ++prompt) {
-        const auto& ids = setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids;
-        list.push_back({strategy.name, prompt, seed, 2 * (std::ssize(ids) + setup.new_tokens)});
+    const std::vector<std::uint64_t> seeds = seeds_of(strategy, setup);
+    for (const std::uint64_t seed : seeds) {
+      for (std::int64_t prompt = 0; prompt < prompts; ++prompt) {
+        list.push_back({strategy.name, prompt, seed, rows(prompt)});
       }
+    }
+    for (std::int64_t prompt = 0; prompt < prompts && prompts > 1; ++prompt) {
+      list.push_back({fmt::format("{}{}", strategy.name, unrelated_suffix), prompt, seeds.front(),
+                      rows(prompt)});
     }
   }
   return list;
 }
 
-Result<Json> Behaviour::compute(const StudySetup& setup, const StudyUnit& unit) const {
-  const StudyPrompt& prompt = setup.prompts[static_cast<std::size_t>(unit.prompt)];
-  const auto strategy = std::ranges::find(setup.strategies, unit.part, &Strategy::name);
+/// The two texts of a prompt.
+Result<Json> pair_of(const StudySetup& setup, const StudyPrompt& prompt,
+                     const PairTextOptions& options) {
   const Result<StudyArm> on = prepare(*setup.engine, setup.on);
   if (!on) return on.error();
   const Result<StudyArm> off = prepare(*setup.engine, setup.off);
   if (!off) return off.error();
+  const Result<PairText> pair = compare_texts(*on, *off, prompt.prompt.ids, options);
+  if (!pair) return pair.error();
+  const std::optional<std::int64_t>& flip = pair->flip;
+  const auto list = [](const std::vector<double>& numbers) {
+    Json array = Json::array();
+    for (const double number : numbers) array.push_back(json_of(number));
+    return array;
+  };
+  return Json{{"on", text_of(pair->first_tokens, setup)},
+              {"off", text_of(pair->second_tokens, setup)},
+              {"answer", prompt.answer},
+              {"flip", flip ? Json(*flip) : Json(nullptr)},
+              {"forced", steps_json(pair->forced)},
+              {"kl_apart", list(pair->kl_apart)},
+              {"js_apart", list(pair->js_apart)}};
+}
+
+/// The text of a prompt with the cache against that of another prompt.
+Result<Json> unrelated_of(const StudySetup& setup, std::int64_t prompt,
+                          const PairTextOptions& options) {
+  const auto partners = metrics::unrelated_partners(std::ssize(setup.prompts), partner_seed);
+  if (!partners) return partners.error();
+  const std::int64_t partner = (*partners)[static_cast<std::size_t>(prompt)];
+  const Result<StudyArm> on = prepare(*setup.engine, setup.on);
+  if (!on) return on.error();
+  const auto numbered = [&](std::int64_t index) -> const RunPrompt& {
+    return setup.prompts[static_cast<std::size_t>(index)].prompt;
+  };
+  const auto kl = unrelated_divergence(*on, numbered(prompt), numbered(partner), options);
+  if (!kl) return kl.error();
+  Json list = Json::array();
+  for (const double nats : *kl) list.push_back(json_of(nats));
+  return Json{{"with", numbered(partner).number}, {"kl", std::move(list)}};
+}
+
+Result<Json> Behaviour::compute(const StudySetup& setup, const StudyUnit& unit) const {
+  const StudyPrompt& prompt = setup.prompts[static_cast<std::size_t>(unit.prompt)];
+  const bool is_unrelated = unit.part.ends_with(unrelated_suffix);
+  const std::string_view name = std::string_view(unit.part).substr(
+      0, unit.part.size() - (is_unrelated ? unrelated_suffix.size() : 0));
+  const auto strategy = std::ranges::find(setup.strategies, name, &Strategy::name);
   const std::vector<std::int64_t> stops =
       setup.stops ? setup.engine->stop_tokens() : std::vector<std::int64_t>();
   PairTextOptions options{.sampling = strategy->sampling,
@@ -145,54 +122,11 @@ Result<Json> Behaviour::compute(const StudySetup& setup, const StudyUnit& unit) 
                           .new_tokens = setup.new_tokens,
                           .stop_tokens = stops};
   options.sampling.seed = unit.seed;
-  const Result<PairText> pair = compare_texts(*on, *off, prompt.prompt.ids, options);
-  if (!pair) return pair.error();
-  const std::optional<std::int64_t>& flip = pair->flip;
-  Json apart = Json::array();
-  for (const double kl : pair->kl_apart) apart.push_back(json_of(kl));
-  return Json{{"on", text_of(pair->first_tokens, setup)},
-              {"off", text_of(pair->second_tokens, setup)},
-              {"answer", prompt.answer},
-              {"flip", flip ? Json(*flip) : Json(nullptr)},
-              {"forced", steps_of(pair->forced)},
-              {"kl_apart", std::move(apart)}};
+  return is_unrelated ? unrelated_of(setup, unit.prompt, options) : pair_of(setup, prompt, options);
 }
 
 Result<StudySummary> Behaviour::summarize(const StudyRecords& records) const {
-  std::vector<std::string> order;
-  std::map<std::string, StrategyFigures, std::less<>> figures;
-  for (const StudyRecords::Unit& unit : records.units) {
-    if (!figures.contains(unit.unit.part)) order.push_back(unit.unit.part);
-    figures[unit.unit.part].add(unit.values);
-  }
-  StudySummary summary;
-  SummaryTable table = strategies_table();
-  std::int64_t texts = 0;
-  std::int64_t diverged = 0;
-  for (const std::string& name : order) {
-    const StrategyFigures& all = figures.find(name)->second;
-    const auto share = statistics::wilson_interval({std::ssize(all.flips), all.texts});
-    if (!share) return share.error();
-    texts += all.texts;
-    diverged += std::ssize(all.flips);
-    const std::optional<double> median = median_of(all.flips);
-    table.rows.push_back({cell(name), cell(all.texts), percent_cell(*share), cell(median),
-                          cell(mean_of(all.kl)), cell(all.largest_kl), cell(all.argmax_differs),
-                          cell(all.largest_flip_margin), cell(mean_of(all.kl_apart))});
-    summary.result[name] = {{"texts", all.texts},
-                            {"diverged", json_of(*share)},
-                            {"median_flip", json_of(median)},
-                            {"kl", json_of(mean_of(all.kl))},
-                            {"js", json_of(mean_of(all.js))},
-                            {"largest_kl", json_of(all.largest_kl)},
-                            {"argmax_differs", all.argmax_differs},
-                            {"largest_flip_margin", all.largest_flip_margin},
-                            {"kl_apart", json_of(mean_of(all.kl_apart))}};
-  }
-  summary.headline =
-      fmt::format("{} of {} texts part with and without the cache.", diverged, texts);
-  summary.tables.push_back(std::move(table));
-  return summary;
+  return behaviour_summary(behaviour_figures(records));
 }
 
 }  // namespace

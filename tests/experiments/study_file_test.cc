@@ -40,7 +40,8 @@ class StudyFile : public testing::Test {
 
 TEST_F(StudyFile, HasTheSameBytesWithAnyNumberOfThreads) {
   const std::string one = run("one", {});
-  EXPECT_EQ(std::ranges::count(one, '\n'), 1 + 5 + 2 * 5);  // head, greedy, two seeds of top-k
+  EXPECT_EQ(std::ranges::count(one, '\n'),
+            1 + 5 + 2 * 5 + 2 * 5);  // head, greedy, two seeds of top-k, unrelated
   EXPECT_EQ(run("three", {.threads = 3}), one);
 }
 
@@ -97,9 +98,9 @@ TEST_F(StudyFile, IsReadBack) {
   static_cast<void>(run("file", {}));
   const auto records = read_study(path("file"));
   ASSERT_TRUE(records) << records.error().message;
-  ASSERT_EQ(records->units.size(), 15U);
+  ASSERT_EQ(records->units.size(), 25U);
   const auto units = row_.make()->units(setup_.setup);
-  for (std::size_t i = 0; i < 15; ++i) {
+  for (std::size_t i = 0; i < 25; ++i) {
     EXPECT_EQ(records->units[i].unit.part, (*units)[i].part);
     EXPECT_EQ(records->units[i].unit.seed, (*units)[i].seed);
     EXPECT_EQ(records->units[i].values, row_.make()->compute(setup_.setup, (*units)[i]).value());
@@ -117,7 +118,7 @@ TEST_F(StudyFile, ThatIsBrokenIsRefusedByLine) {
     return records ? std::string() : records.error().message;
   };
   EXPECT_THAT(message(whole.substr(0, whole.size() - 1)), HasSubstr("has no end"));
-  EXPECT_THAT(message(whole.substr(0, head)), HasSubstr("has 0 of 15 pieces"));
+  EXPECT_THAT(message(whole.substr(0, head)), HasSubstr("has 0 of 25 pieces"));
   EXPECT_THAT(message(whole.substr(head)), HasSubstr("line 1: field \"schema\" is not there"));
   EXPECT_THAT(message("[]\n"), HasSubstr("line 1: \"[]\"; accepted: a JSON object"));
   EXPECT_THAT(message(whole.substr(0, head) + "{}\n"),
@@ -125,9 +126,9 @@ TEST_F(StudyFile, ThatIsBrokenIsRefusedByLine) {
   EXPECT_THAT(message(whole.substr(0, head) + "{\"unit\":-1}\n"), HasSubstr("field \"unit\" is"));
   const std::size_t second = whole.find('\n', head) + 1;
   EXPECT_THAT(message(whole.substr(0, head) + whole.substr(second)),
-              HasSubstr("line 2: is piece 1; accepted: piece 0 of 15"));
+              HasSubstr("line 2: is piece 1; accepted: piece 0 of 25"));
   std::string many = whole.substr(0, head);
-  many.replace(many.find("\"units\":15"), 10, "\"units\":99999999999");
+  many.replace(many.find("\"units\":25"), 10, "\"units\":99999999999");
   EXPECT_THAT(message(many), HasSubstr("field \"units\" is"));
   EXPECT_FALSE(read_study(path("nowhere")));
 }

@@ -292,6 +292,37 @@ def probit():
                "deviance": fit.deviance, "likelihood": likelihood, "null": nothing}
 
 
+def clustered():
+    for successes, trials, confidence in [
+            ([1, 0, 3, 0, 2], [64, 64, 60, 12, 64], .95), ([0, 0, 0, 0], [64, 32, 0, 8], .95),
+            ([5, 7], [5, 7], .95), ([3], [9], .9), ([2, 2, 2], [8, 8, 8], .95),
+            ([1, 0, 0, 1, 1, 0, 0], [1] * 7, .95), ([4, 0], [4, 4], .99)]:
+        pairs = [(x, n) for x, n in zip(successes, trials) if n > 0]
+        total, x, clusters = sum(trials), sum(successes), len(pairs)
+        p = x / total
+        if x in (0, total) or clusters < 2:
+            alike = clusters
+        elif all(y == p * n for y, n in pairs):
+            alike = total
+        else:
+            # the variance of a ratio of totals, and that of independent trials
+            residuals = numpy.array([y - p * n for y, n in pairs])
+            variance = clusters * numpy.var(residuals, ddof=1) / total**2
+            ratio = stats.t.ppf((1 + confidence) / 2, [total - 1, clusters - 1])
+            alike = min(total, p * (1 - p) / (total - 1) / variance * total
+                        * (ratio[0] / ratio[1])**2)
+        low, high = proportion.proportion_confint(p * alike, alike, 1 - confidence, "wilson")
+        yield {"successes": successes, "trials": trials, "confidence": confidence,
+               "low": low if x > 0 else 0.0, "high": high if x < total else 1.0}
+
+
+def jackknife():
+    for confidence in (.95, .8):
+        data = [.25, -1.5, 3.75, 2.0, .5, 1.125]
+        interval = stats.t.interval(confidence, 5, numpy.mean(data), stats.sem(data))
+        yield {"data": data, "confidence": confidence, "interval": list(interval)}
+
+
 def plain(value):
     if isinstance(value, dict):
         return {key: plain(x) for key, x in value.items()}
@@ -306,7 +337,7 @@ def main():
     parts = [f'"made_with": {json.dumps(made)}']
     for function in (wilson, mcnemar, trend, odds_ratio, cohens_h, multiple, mann_whitney, welch,
                      correlation, partial, kolmogorov_tail, kolmogorov_limit, one_sample,
-                     two_samples, bootstrap, probit):
+                     two_samples, bootstrap, probit, clustered, jackknife):
         cases = ",\n".join(json.dumps(plain(case)) for case in function())
         parts.append(f'"{function.__name__}": [\n{cases}\n]')
     path = pathlib.Path(__file__).with_name("reference.json")

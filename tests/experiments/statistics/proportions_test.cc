@@ -48,6 +48,42 @@ TEST(Wilson, EqualsNewcombesTable) {
   }
 }
 
+TEST(ClusteredShare, EqualsTheVarianceOfARatioByNumpy) {
+  for (const nlohmann::json& row : reference("clustered")) {
+    std::vector<Count> clusters;
+    Count all;
+    for (std::size_t i = 0; i < row["trials"].size(); ++i) {
+      clusters.push_back({row["successes"][i], row["trials"][i]});
+      all.successes += clusters.back().successes;
+      all.trials += clusters.back().trials;
+    }
+    const Result<Estimate> found = clustered_share(clusters, row["confidence"]);
+    ASSERT_TRUE(found) << found.error().message;
+    expect_near(found->value, static_cast<double>(all.successes) / static_cast<double>(all.trials),
+                "share");
+    expect_near(found->low, row["low"], "low", 2e-8);
+    expect_near(found->high, row["high"], "high", 2e-8);
+  }
+}
+
+TEST(ClusteredShare, OfSingleTrialsIsWilsons) {
+  const std::vector<Count> singles{{1, 1}, {0, 1}, {0, 1}, {1, 1}, {0, 1}};
+  const Result<Estimate> found = clustered_share(singles);
+  const Result<Estimate> expected = wilson_interval({2, 5});
+  ASSERT_TRUE(found && expected);
+  expect_near(found->low, expected->low, "low");
+  expect_near(found->high, expected->high, "high");
+}
+
+TEST(ClusteredShare, SaysWhatItCannotTake) {
+  const std::vector<Count> none{{0, 0}};
+  expect_error(clustered_share(none), ErrorKind::cannot_tell, "0 trials");
+  expect_error(clustered_share({}), ErrorKind::cannot_tell, "0 trials");
+  const std::vector<Count> bad{{1, 4}, {3, 2}};
+  expect_error(clustered_share(bad), ErrorKind::usage, "3 successes of 2");
+  expect_error(clustered_share(none, 0), ErrorKind::usage, "confidence 0");
+}
+
 TEST(Wilson, EndsAtExactlyNoneAndAll) {
   EXPECT_EQ(wilson_interval({0, 800})->low, 0);
   EXPECT_EQ(wilson_interval({800, 800})->high, 1);
