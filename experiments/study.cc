@@ -11,6 +11,7 @@
 #include "experiments/studies/behaviour.h"
 #include "experiments/studies/boundary.h"
 #include "experiments/studies/drift.h"
+#include "experiments/studies/falsify.h"
 #include "experiments/studies/precision.h"
 #include "model/quote.h"
 
@@ -25,6 +26,8 @@ std::span<const StudyRow> study_rows() {
                make_boundary},
       StudyRow{"precision", "which formats keep the tokens, and what does it cost?",
                make_precision},
+      StudyRow{"falsify", "what grows with length, layer and format, and what only seems to?",
+               make_falsify},
   };
   return rows;
 }

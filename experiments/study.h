@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 struct StudyUnit {
   std::string part;         ///< what is measured: "greedy"
   std::int64_t prompt = 0;  ///< index into StudySetup::prompts
-  std::uint64_t seed = 0;   ///< of a random strategy; else 0
+  std::uint64_t seed = 0;   ///< of a random strategy, number of a draw of seeded numbers; else 0
   /// Rows of a model that it computes, about: for an estimate of time.
   std::int64_t rows = 0;
 
