@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/studies/boundary_law.h"
 #include "experiments/studies/boundary_sources.h"
 #include "tests/experiments/fake_setup.h"
 
@@ -141,6 +143,33 @@ TEST(Boundary, FindsTheNormalLawInItsOwnFlips) {
   EXPECT_EQ(one["steps"], 2 * steps);
   EXPECT_NEAR(one["normal_percent"].get<double>(), 100 * normal_below(-1), 1e-6);
   EXPECT_NEAR(one["observed"]["value"].get<double>(), normal_below(-1), 5e-4);
+}
+
+/// What is said of a prompt comes from the other half of the prompts: its share of flips, and its
+/// size of the error.
+TEST(FlipLaw, JudgesEachHalfOfThePromptsByTheOther) {
+  const std::vector<LawStep> steps{{4, 0, 1, -1, true}, {4, 0, 1, 1, false}, {7, 0, 3, 2, false}};
+  const auto law = flip_law(steps);
+  ASSERT_TRUE(law) << law.error().message;
+  EXPECT_EQ(law->steps, 3);
+  EXPECT_EQ(law->flips, 1);
+  const std::vector<LawPrediction>& found = law->predictions;
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].prompt, 4);
+  EXPECT_EQ(found[0].margin, 0.5);  // in units of 2, the error of prompt 7
+  EXPECT_EQ(found[0].error, -0.5);
+  EXPECT_EQ(found[0].base, 0);
+  EXPECT_TRUE(found[0].flips);
+  EXPECT_EQ(found[1].error, 0.5);
+  EXPECT_EQ(found[2].prompt, 7);
+  EXPECT_EQ(found[2].margin, 3);
+  EXPECT_EQ(found[2].error, 2);
+  EXPECT_EQ(found[2].base, 0.5);
+  ASSERT_TRUE(law->brier);
+  EXPECT_EQ(law->brier->base, 0.416666667);  // (1 + 0 + 1/4) / 3
+  EXPECT_EQ(law->brier->fitted, std::nullopt);
+  EXPECT_EQ(law->expected_fitted, std::nullopt);
+  ASSERT_TRUE(law->ks_by_prompt);
 }
 
 /// Five texts of KL 1 that part at steps 0 … 4, then go on with KL 10: a mean over all steps falls
