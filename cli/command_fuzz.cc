@@ -216,11 +216,10 @@ const Command fuzz_command{
         "replay: computes a case of either again; exits with 1 where what it claims, or the "
         "violation,\n"
         "is there, with 0 where it is not.\n"
-        "shrink: makes a case smaller: fewer keys, elements, heads, significant bits and splits. "
-        "flip does\n"
-        "it at the end. blame: tells which roundings decide a flip: those that undo it if their "
-        "errors\n"
-        "are taken away.",
+        "shrink: makes a case smaller: fewer keys, elements, heads, significant bits and splits; "
+        "of a\n"
+        "model: fewer tokens. flip does it at the end, but not with --model. blame: tells which\n"
+        "roundings decide a flip: those that undo it if their errors are taken away.",
     .options = all_options(),
     .examples =
         "  kvsim fuzz flip --terms 64 --accumulate fp16 --on sequential --off pairwise\n"

@@ -12,6 +12,7 @@
 #include "run/operator_values.h"
 #include "run/sim_launch.h"
 #include "run/state_block.h"
+#include "softfloat/mutants.h"
 
 namespace kvsim {
 namespace {
@@ -126,8 +127,11 @@ Result<bool> SimSequence::set_state(const StateBlock& block, std::span<const dou
   if (done) done = check_block_numbers(state_shape(), block, numbers);
   if (!done) return done;
   from_start_.clear();
-  cache_.write(block.layer, block.part, block.first_row + before,
-               row_major(state_shape(), block, numbers));
+  std::vector<double> rows = row_major(state_shape(), block, numbers);
+  if (mutant_is_on(Mutant::patches_miss_last_row)) {
+    rows.resize(rows.size() - rows.size() / static_cast<std::size_t>(block.rows));
+  }
+  cache_.write(block.layer, block.part, block.first_row + before, std::span<const double>(rows));
   return true;
 }
 

@@ -107,6 +107,7 @@ struct FusedSum {
     magnitude = shift >= 0 ? magnitude >> shift : magnitude << -shift;
     if (floored) ++magnitude;
     total += term.negative ? -static_cast<int128>(magnitude) : static_cast<int128>(magnitude);
+    if (mutant_is_on(Mutant::bit_dropped_in_turn)) total -= total % 2;
   }
   const bool negative = total < 0;
   const uint128 magnitude = negative ? -static_cast<uint128>(total) : static_cast<uint128>(total);

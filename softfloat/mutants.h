@@ -23,6 +23,7 @@ enum class Mutant : std::uint8_t {
   fewer_bits_aligned,
   aligned_terms_floored,
   aligned_to_one,
+  bit_dropped_in_turn,
   exp_truncated,
   // units
   addend_forgotten,
@@ -46,9 +47,12 @@ enum class Mutant : std::uint8_t {
   row_sum_part_lost,
   scale_not_rooted,
   threads_change_scale,
+  empty_splits_count,
   // decoder and runs
   rows_always_kept,
   passes_are_counted,
+  patched_heads_in_turn,
+  patches_miss_last_row,
   prompts_share_numbers,
   divergence_not_balanced,
   largest_taken_off_twice,

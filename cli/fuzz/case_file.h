@@ -18,6 +18,16 @@ struct CaseFile {
   fuzz::FlipScorer scorer;
 };
 
+/// A file of a case of any kind.
+struct CaseText {
+  std::string path;
+  std::string text;
+};
+
+/// The file that is the second positional of `kvsim fuzz ACTION FILE`. Errors (usage) without one
+/// or with more.
+[[nodiscard]] Result<CaseText> case_text(const ParsedOptions& options);
+
 /// The case file that is the second positional of `kvsim fuzz ACTION FILE`. Errors (usage) without
 /// one or with more, those of the file with its name.
 [[nodiscard]] Result<CaseFile> case_file(const ParsedOptions& options);

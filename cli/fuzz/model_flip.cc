@@ -16,14 +16,18 @@
 #include "cli/fuzz/request.h"
 #include "cli/fuzz/search_run.h"
 #include "cli/printable.h"
+#include "cli/progress.h"
+#include "cli/replay/settings.h"
 #include "cli/run/arm_options.h"
 #include "cli/run/engine_choice.h"
 #include "cli/run/loaded_model.h"
 #include "cli/run/prompt_options.h"
 #include "cli/run/token_text.h"
+#include "cli/sink.h"
 #include "fuzz/flip/model_case.h"
 #include "fuzz/flip/model_score.h"
 #include "fuzz/flip/model_search.h"
+#include "fuzz/flip/model_shrink.h"
 #include "run/sim_engine.h"
 
 namespace kvsim {
@@ -32,6 +36,7 @@ namespace {
 constexpr std::int64_t default_model_runs = 256;
 constexpr std::int64_t default_new_tokens = 32;
 constexpr std::int64_t generated_tokens = 12;  ///< of a prompt where none is given
+constexpr std::int64_t most_shrunk_cases = 10'000;
 constexpr std::uint64_t prompt_stream = std::uint64_t{1} << 61;
 
 constexpr std::array model_rows{
@@ -91,6 +96,28 @@ Result<std::vector<fuzz::Prompt>> tokens_of(PromptList& given, const SearchLimit
   }
   given.source = fmt::format("{} of the model's own, generated", prompts.size());
   return prompts;
+}
+
+/// A case with the model that it is of.
+struct OpenedCase {
+  fuzz::ModelCase model_case;
+  SimulatedModel model;
+  fuzz::ModelScorer scorer;
+};
+
+/// The model is the case's, or that of --model.
+Result<OpenedCase> opened(const ParsedOptions& options, const std::string& path,
+                          const std::string& text) {
+  auto model_case = fuzz::parse_model_case(text);
+  if (!model_case) return in_file(path, model_case.error());
+  Result<LoadedModel> loaded =
+      loaded_model(options, options.value("--model").value_or(model_case->model));
+  if (!loaded) return in_file(path, loaded.error());
+  auto model = simulated(std::move(*loaded));
+  if (!model) return model.error();
+  auto scorer = fuzz::ModelScorer::make(*model->engine, model_case->arms, 1);
+  if (!scorer) return in_file(path, scorer.error());
+  return OpenedCase{std::move(*model_case), std::move(*model), std::move(*scorer)};
 }
 
 }  // namespace
@@ -159,23 +186,36 @@ Result<Answer> run_model_flip(const ParsedOptions& options) {
 
 Result<Answer> replay_model(const ParsedOptions& options, const std::string& path,
                             const std::string& text) {
-  const auto model_case = fuzz::parse_model_case(text);
-  if (!model_case) return in_file(path, model_case.error());
-  Result<LoadedModel> loaded =
-      loaded_model(options, options.value("--model").value_or(model_case->model));
-  if (!loaded) return in_file(path, loaded.error());
-  const auto model = simulated(std::move(*loaded));
-  if (!model) return model.error();
-  const auto scorer = fuzz::ModelScorer::make(*model->engine, model_case->arms, 1);
-  if (!scorer) return in_file(path, scorer.error());
-  const auto flip = scorer->judge(*model_case);
+  const auto file = opened(options, path, text);
+  if (!file) return file.error();
+  const auto flip = file->scorer.judge(file->model_case);
   if (!flip) return in_file(path, flip.error());
   Answer answer;
-  answer.report = model_replay_report(path, *scorer, *flip, model->text);
+  answer.report = model_replay_report(path, file->scorer, *flip, file->model.text);
   if (flip->holds()) {
     answer.exit_code = ExitCode::check_failed;
     answer.complaint = "what the case claims is there: flip";
   }
+  return answer;
+}
+
+Result<Answer> shrink_model(const ParsedOptions& options, const std::string& path,
+                            const std::string& text) {
+  const auto floor = float_option(options, "--floor", 0x1p-40F, 1.0F);
+  if (!floor) return floor.error();
+  const auto file = opened(options, path, text);
+  if (!file) return file.error();
+  Progress progress("fuzz shrink", options);
+  const auto shrunk = fuzz::shrink(file->scorer, file->model_case, floor->value_or(0.0F),
+                                   most_shrunk_cases, [&](double share) { progress.show(share); });
+  if (!shrunk) return in_file(path, shrunk.error());
+  const std::string out = options.value("--out").value_or("");
+  if (!out.empty()) {
+    const auto written = write_output_file(out, fuzz::to_text(shrunk->flip.flip_case));
+    if (!written) return written.error();
+  }
+  Answer answer;
+  answer.report = model_shrink_report(path, out, file->scorer, *shrunk, file->model.text);
   return answer;
 }
 

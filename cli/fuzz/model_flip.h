@@ -22,4 +22,8 @@ namespace kvsim {
 [[nodiscard]] Result<Answer> replay_model(const ParsedOptions& options, const std::string& path,
                                           const std::string& text);
 
+/// Makes such a case shorter (`kvsim fuzz shrink`).
+[[nodiscard]] Result<Answer> shrink_model(const ParsedOptions& options, const std::string& path,
+                                          const std::string& text);
+
 }  // namespace kvsim

@@ -189,4 +189,63 @@ Report model_replay_report(const std::string& file, const fuzz::ModelScorer& sco
   return report;
 }
 
+Report model_shrink_report(const std::string& file, const std::string& out,
+                           const fuzz::ModelScorer& scorer, const fuzz::ShrunkModelCase& shrunk,
+                           const TokenText& text) {
+  const fuzz::ModelFlip& flip = shrunk.flip;
+  Report report;
+  report.schema = "kvsim.fuzz/1";
+  report.command = "fuzz shrink";
+  report.input = input_json(scorer);
+  report.input["file"] = printable(file);
+  const auto tokens = [](const fuzz::ModelCaseSize& size) {
+    return size.prompt_tokens + size.generated_tokens;
+  };
+  const bool same = tokens(shrunk.before) == tokens(shrunk.after) &&
+                    shrunk.before.prompt_tokens == shrunk.after.prompt_tokens;
+  report.headline = same ? "Nothing shorter: every step loses the flip, or too much of it."
+                         : fmt::format("Shorter. {}.", sentence(flip, text));
+  report.tables.push_back(settings(scorer));
+  Table sizes;
+  sizes.columns = {{"size", "size", "", Align::left},
+                   {"before", "before", "", Align::right},
+                   {"after", "after", "", Align::right}};
+  const auto row = [&](std::string_view name, std::int64_t before, std::int64_t after) {
+    sizes.rows.push_back({name, Cell(fmt::to_string(before), Json(before)),
+                          Cell(fmt::to_string(after), Json(after))});
+  };
+  row("tokens of the prompt", shrunk.before.prompt_tokens, shrunk.after.prompt_tokens);
+  row("tokens behind it", shrunk.before.generated_tokens, shrunk.after.generated_tokens);
+  sizes.rows.push_back({fmt::format("claim, {}", unit), Cell(ratio(shrunk.value_before)),
+                        Cell(ratio(flip.ratio()))});
+  sizes.notes = {fmt::format("{} shorter cases were tried; the claim stays at least {}{}",
+                             shrunk.tried, ratio(shrunk.floor),
+                             shrunk.complete ? "" : "; the limit of cases was reached")};
+  report.tables.push_back(std::move(sizes));
+  report.tables.push_back(paths(flip, text));
+  const auto size_json = [](const fuzz::ModelCaseSize& size) {
+    Json json = Json::object();
+    json["prompt_tokens"] = size.prompt_tokens;
+    json["generated_tokens"] = size.generated_tokens;
+    return json;
+  };
+  Json result = Json::object();
+  result["before"] = size_json(shrunk.before);
+  result["after"] = size_json(shrunk.after);
+  result["value"] = json_number(flip.ratio());
+  result["margin"] = json_number(flip.margin());
+  result["unit_logits"] = json_number(flip.unit());
+  result["floor"] = json_number(shrunk.floor);
+  result["tried"] = shrunk.tried;
+  result["complete"] = shrunk.complete;
+  result["case"] = fuzz::to_text(flip.flip_case);
+  report.result["shrunk"] = std::move(result);
+  report.result["paths"] = rows_as_json(report.tables.back());
+  report.tables.push_back(texts(flip, text));
+  report.tables.back().notes.push_back(
+      out.empty() ? std::string("no file was written: --out FILE writes the case")
+                  : fmt::format("the case: {} (kvsim fuzz replay FILE)", printable(out)));
+  return report;
+}
+
 }  // namespace kvsim

@@ -9,6 +9,7 @@
 #include "cli/run/token_text.h"
 #include "fuzz/flip/model_score.h"
 #include "fuzz/flip/model_search.h"
+#include "fuzz/flip/model_shrink.h"
 
 namespace kvsim {
 
@@ -27,5 +28,11 @@ struct ModelFlipSetting {
 /// What `kvsim fuzz replay` answers of a case of a model.
 [[nodiscard]] Report model_replay_report(const std::string& file, const fuzz::ModelScorer& scorer,
                                          const fuzz::ModelFlip& flip, const TokenText& text);
+
+/// What `kvsim fuzz shrink` answers of it; `out` is the file that was written, or empty.
+[[nodiscard]] Report model_shrink_report(const std::string& file, const std::string& out,
+                                         const fuzz::ModelScorer& scorer,
+                                         const fuzz::ShrunkModelCase& shrunk,
+                                         const TokenText& text);
 
 }  // namespace kvsim

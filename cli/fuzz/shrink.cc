@@ -10,10 +10,12 @@
 
 #include "cli/fuzz/case_file.h"
 #include "cli/fuzz/case_report.h"
+#include "cli/fuzz/model_flip.h"
 #include "cli/fuzz/search_run.h"
 #include "cli/progress.h"
 #include "cli/replay/settings.h"
 #include "cli/sink.h"
+#include "fuzz/flip/model_case.h"
 
 namespace kvsim {
 namespace {
@@ -83,6 +85,9 @@ Json shrink_json(const fuzz::ShrunkCase& shrunk) {
 }
 
 Result<Answer> run_shrink(const ParsedOptions& options) {
+  const auto text = case_text(options);
+  if (!text) return text.error();
+  if (fuzz::is_model_case(text->text)) return shrink_model(options, text->path, text->text);
   const auto file = case_file(options);
   if (!file) return file.error();
   const auto floor = float_option(options, "--floor", 0x1p-40F, 1.0F);

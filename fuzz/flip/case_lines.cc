@@ -5,7 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+
+#include "softfloat/formats.h"
+#include "softfloat/host.h"
+#include "softfloat/text.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -25,6 +30,26 @@ std::string_view next_word(std::string_view& rest) {
   const std::string_view word = rest.substr(0, std::min(rest.find(' '), rest.size()));
   rest.remove_prefix(word.size());
   return word;
+}
+
+std::string floor_line(double floor) {
+  if (!(floor > 0)) return {};
+  const auto bits = softfloat::from_double(floor);
+  return fmt::format("floor {}\n", softfloat::to_hex_float(softfloat::binary64, bits));
+}
+
+Result<bool> CaseLines::read_floor(double& floor) {
+  constexpr std::size_t longest = 40;  // characters
+  if (!next_is("floor ")) return true;
+  const auto word = value_of("floor");
+  if (!word) return word.error();
+  floor = 0;
+  if (word->size() <= longest) {
+    const auto value = softfloat::parse_number(softfloat::binary64, *word);
+    if (value) floor = softfloat::to_double(softfloat::binary64, value->bits);
+  }
+  if (floor > 0 && std::isfinite(floor)) return true;
+  return wrong(*word, "a number above 0");
 }
 
 std::optional<std::string_view> CaseLines::next() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "softfloat/result.h"
@@ -16,6 +17,9 @@ inline constexpr std::string_view first_case_line = "kvsim flip case 1";
 /// Cuts the first word off the words of a line; empty where there is none.
 [[nodiscard]] std::string_view next_word(std::string_view& rest);
 
+/// The line that only shrunk cases have, "floor 0x1p-3"; nothing where it is 0.
+[[nodiscard]] std::string floor_line(double floor);
+
 /// The lines of a case, one after the other, comments and empty lines left out.
 class CaseLines {
  public:
@@ -26,6 +30,9 @@ class CaseLines {
   [[nodiscard]] bool next_is(std::string_view word) const;
   /// The rest of the next line, which must begin with this word.
   [[nodiscard]] Result<std::string_view> value_of(std::string_view key);
+
+  /// Reads the line of floor_line() where it comes next; leaves `floor` as it is otherwise.
+  [[nodiscard]] Result<bool> read_floor(double& floor);
 
   /// Errors (file) that name the line.
   [[nodiscard]] Error wrong(std::string_view found, std::string_view accepted) const;

@@ -51,7 +51,7 @@ class Parser {
     done = check_shape(shape);
     if (!done) return lines_.here(done.error());
     FlipCase flip_case = empty_case(shape);
-    done = read_floor(flip_case.floor);
+    done = lines_.read_floor(flip_case.floor);
     if (!done) return done.error();
     for (std::size_t t = 0; t < case_tensors; ++t) {
       done = read_tensor(static_cast<CaseTensor>(t), flip_case);
@@ -172,19 +172,6 @@ class Parser {
     return true;
   }
 
-  /// A line that only shrunk cases have.
-  Result<bool> read_floor(double& floor) {
-    if (!lines_.next_is("floor ")) return true;
-    const auto word = lines_.value_of("floor");
-    if (!word) return word.error();
-    if (word->size() <= longest_value) {
-      const auto value = softfloat::parse_number(softfloat::binary64, *word);
-      if (value) floor = softfloat::to_double(softfloat::binary64, value->bits);
-    }
-    if (floor > 0 && std::isfinite(floor)) return true;
-    return lines_.wrong(*word, "a number above 0");
-  }
-
   Result<bool> read_tensor(CaseTensor tensor, FlipCase& flip_case) {
     const std::int64_t size = tensor_size(flip_case.shape, tensor);
     if (size == 0) return true;
@@ -250,10 +237,7 @@ std::string to_text(const FlipCase& flip_case) {
     const std::string& head = shape.kernels[path].head;
     if (!head.empty()) out += fmt::format("{} {}\n", head_keys[path], head);
   }
-  if (flip_case.floor > 0) {
-    const auto bits = softfloat::from_double(flip_case.floor);
-    out += fmt::format("floor {}\n", softfloat::to_hex_float(softfloat::binary64, bits));
-  }
+  out += floor_line(flip_case.floor);
   for (std::size_t t = 0; t < case_tensors; ++t) {
     const auto tensor = static_cast<CaseTensor>(t);
     const auto columns = static_cast<std::size_t>(tensor_columns(shape, tensor));

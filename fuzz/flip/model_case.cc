@@ -52,6 +52,7 @@ class ModelParser {
     Result<bool> done = read_model(result);
     if (done) done = read_arm("on", result.arms[path_on]);
     if (done) done = read_arm("off", result.arms[path_off]);
+    if (done) done = lines_.read_floor(result.floor);
     if (done) done = read_ids(result);
     if (!done) return done.error();
     return result;
@@ -130,10 +131,11 @@ bool is_model_case(std::string_view text) {
 }
 
 std::string to_text(const ModelCase& model_case) {
-  std::string out = fmt::format(
-      "{}\nkind model\nmodel {}\nsha256 {}\non {}\noff {}\nprompt-tokens {}\nids", first_case_line,
-      one_line(model_case.model), model_case.model_sha256, to_text(model_case.arms[path_on]),
-      to_text(model_case.arms[path_off]), model_case.prompt_tokens);
+  std::string out =
+      fmt::format("{}\nkind model\nmodel {}\nsha256 {}\non {}\noff {}\n{}prompt-tokens {}\nids",
+                  first_case_line, one_line(model_case.model), model_case.model_sha256,
+                  to_text(model_case.arms[path_on]), to_text(model_case.arms[path_off]),
+                  floor_line(model_case.floor), model_case.prompt_tokens);
   for (std::size_t i = 0; i < model_case.ids.size(); ++i) {
     out += i % ids_of_a_line == 0 ? '\n' : ' ';
     out += fmt::to_string(model_case.ids[i]);

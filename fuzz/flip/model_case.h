@@ -21,6 +21,7 @@ struct ModelCase {
   std::array<Arm, 2> arms;         ///< indices path_on and path_off; settings include `dispatch`
   std::int64_t prompt_tokens = 0;  ///< the first of `ids`; the others were generated
   std::vector<TokenId> ids;        ///< what both arms were fed
+  double floor = 0;                ///< of a shrunk case: what its value stayed above; 0 otherwise
 
   friend bool operator==(const ModelCase&, const ModelCase&) = default;
 };

@@ -187,6 +187,41 @@ Violation groups_are_repeated_heads(PropertyInput& input) {
                      *at, one->out[*at], other->out[*at]);
 }
 
+/// Whether splits are made of whole blocks; FlashInfer's are of equal numbers of keys.
+bool splits_by_block(const AttentionKernel& kernel) {
+  if (kernel.tiles == nullptr) return false;
+  const SplitPolicy policy = kernel.tiles->split.policy;
+  return policy != SplitPolicy::never && policy != SplitPolicy::chunk_search;
+}
+
+Violation empty_splits_change_nothing(PropertyInput& input) {
+  Layer layer = draw_layer(input.random, splits_by_block);
+  // All keys in one block, so that all splits but one have none.
+  std::int64_t columns = layer.problem.shape.kv_len;
+  for (const TileColumns& tile : layer.kernel->tiles->tiles) {
+    for (const std::int64_t one : {tile.columns, tile.split_columns, tile.narrow_columns}) {
+      if (one > 0) columns = std::min(columns, one);
+    }
+  }
+  AttentionShape& shape = layer.problem.shape;
+  shape.kv_len = columns;
+  shape.query_len = std::min(shape.query_len, columns);
+  draw_numbers(input.random, layer);
+  layer.problem.launch.splits = 1;
+  const auto whole = layer.run();
+  layer.problem.launch.splits = input.random.between(2, 5);
+  const auto split = layer.run();
+  if (!whole) return whole.error().message;
+  if (!split) return split.error().message;
+  for (std::size_t i = 0; i < whole->out.size(); ++i) {
+    // Zeros may change their sign: the merge adds to +0.
+    if (whole->out[i] == split->out[i]) continue;
+    return fmt::format("{}: output {} is {:a}, and {:a} in one split", layer_text(layer), i,
+                       split->out[i], whole->out[i]);
+  }
+  return std::nullopt;
+}
+
 /// Says where a path is further from exact than its bound, or where a margin above the bounds
 /// flips; `exact` is enclosed by MPFR.
 Violation bound_violation(const FlipScorer& scorer, const FlipCase& flip_case) {
@@ -281,6 +316,9 @@ constexpr auto table = std::to_array<Property>({
     {"groups-are-repeated-heads",
      "grouped-query attention has the bits of attention with the K/V heads repeated",
      "one reduction for a row, whatever shares its K/V head", groups_are_repeated_heads},
+    {"empty-splits-change-nothing",
+     "where all keys lie in one split, the others and the merge change no output",
+     "a merge with weight 1", empty_splits_change_nothing},
 });
 
 }  // namespace

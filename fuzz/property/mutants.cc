@@ -39,7 +39,11 @@ constexpr auto table = std::to_array<MutantRow>({
           "aligned terms are rounded down instead of toward zero", "signs-are-symmetric"),
     fault(Mutant::aligned_to_one, "aligned-to-one", "softfloat",
           "terms of a fused sum are aligned to 1 where all are smaller", "powers-of-two-scale"),
+    fault(Mutant::bit_dropped_in_turn, "bit-dropped-in-turn", "softfloat",
+          "a fused sum drops its last bit after each term", "blocks-have-no-order"),
 
+    fault(Mutant::fewer_bits_aligned, "fewer-bits-aligned", "units",
+          "a fused sum keeps one bit fewer", "one-more-bit-is-seen"),
     fault(Mutant::addend_forgotten, "addend-forgotten", "units",
           "an instruction starts from c, not from the result before it", "whole-numbers-are-exact"),
     fault(Mutant::addend_forgotten, "addend-forgotten", "units",
@@ -65,6 +69,8 @@ constexpr auto table = std::to_array<MutantRow>({
           "a tree rounds products that its order fuses", "trees-are-their-orders"),
     fault(Mutant::lane_tail_lost, "lane-tail-lost", "orders",
           "terms behind the last whole row of lanes are lost", "whole-numbers-are-exact"),
+    fault(Mutant::lane_tail_lost, "lane-tail-lost", "orders",
+          "terms behind the last whole row of lanes are lost", "sums-keep-their-bounds"),
     fault(Mutant::engine_is_not_fused, "engine-is-not-fused", "orders",
           "vector code rounds fused products", "engine-is-reference"),
 
@@ -84,6 +90,8 @@ constexpr auto table = std::to_array<MutantRow>({
           "query heads read the K/V heads in turn", "groups-are-repeated-heads"),
     fault(Mutant::threads_change_scale, "threads-change-scale", "attention",
           "with several threads scores are scaled otherwise", "replicas-are-equal"),
+    fault(Mutant::empty_splits_count, "empty-splits-count", "attention",
+          "splits without keys are merged with the largest weight", "empty-splits-change-nothing"),
 
     plant(Plant::position_plus_one, "position+1", "RoPE turns new rows by one position too many",
           "cache-on-is-off"),
@@ -112,6 +120,11 @@ constexpr auto table = std::to_array<MutantRow>({
           "every fifth pass changes a logit", "rebuilt-cache-is-live"),
     fault(Mutant::passes_are_counted, "passes-are-counted", "decoder",
           "every fifth pass changes a logit", "restored-cache-goes-on"),
+    fault(Mutant::patched_heads_in_turn, "patched-heads-in-turn", "decoder",
+          "a patch of the cache is read row by row instead of head by head",
+          "patches-are-what-they-hold"),
+    fault(Mutant::patches_miss_last_row, "patches-miss-last-row", "decoder",
+          "a patch of the cache leaves its last row as it is", "patches-are-what-they-hold"),
 
     fault(Mutant::prompts_share_numbers, "prompts-share-numbers", "runs",
           "two prompts draw the same random numbers", "draws-depend-on-their-place"),

@@ -6,13 +6,19 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
+#include <memory>
 #include <numbers>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "fuzz/property/draw_arm.h"
 #include "fuzz/property/groups.h"
 #include "fuzz/property/wide_number.h"
 #include "run/divergence.h"
 #include "run/sampling.h"
+#include "run/sim_sequence.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -165,6 +171,100 @@ Violation draws_depend_on_their_place(PropertyInput& input) {
                      prompts, steps);
 }
 
+/// A sequence over some tokens, one step before the next one.
+class Patient {
+ public:
+  static Result<Patient> make(const ArmSetup& setup, std::vector<TokenId> tokens, TokenId next) {
+    const std::int64_t rows = std::ssize(tokens);
+    auto opened = open_sequence(setup, {.prompt_tokens = rows});
+    if (!opened) return opened.error();
+    const auto prompt = (*opened)->pass(tokens, {0, rows, 0}, {});
+    if (!prompt) return prompt.error();
+    tokens.push_back(next);
+    return Patient(std::move(tokens), std::move(*opened));
+  }
+
+  /// The pass over the next token.
+  [[nodiscard]] Result<EnginePass> next(std::span<const HiddenReplacement> replaced = {}) const {
+    const std::int64_t rows = std::ssize(tokens_) - 1;
+    const PassRequest request{.layer_values = true, .replaced = replaced};
+    return sequence_->pass(tokens_, {rows, 1, rows}, request);
+  }
+
+  /// Takes all keys and values of another sequence of as many rows, in blocks of rows that end
+  /// somewhere.
+  [[nodiscard]] Result<bool> take(const Patient& donor, Random& random) const {
+    const std::int64_t rows = std::ssize(tokens_) - 1;
+    for (std::int64_t layer = 0; layer < sequence_->state_shape().layers; ++layer) {
+      for (const KvPart part : {KvPart::key, KvPart::value}) {
+        const std::int64_t first_rows = random.between(1, rows);
+        for (const StateBlock& block : {StateBlock{layer, part, 0, first_rows},
+                                        StateBlock{layer, part, first_rows, rows - first_rows}}) {
+          if (block.rows == 0) continue;
+          const auto numbers = donor.sequence_->state(block);
+          if (!numbers) return numbers.error();
+          if (const auto done = sequence_->set_state(block, *numbers); !done) return done;
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  Patient(std::vector<TokenId> tokens, std::unique_ptr<EngineSequence> sequence)
+      : tokens_(std::move(tokens)), sequence_(std::move(sequence)) {}
+
+  std::vector<TokenId> tokens_;
+  std::unique_ptr<EngineSequence> sequence_;
+};
+
+/// Hidden states of a pass, as replacements in another one.
+std::vector<HiddenReplacement> hidden_of(const EnginePass& pass) {
+  std::vector<HiddenReplacement> result;
+  result.reserve(pass.values.size());
+  for (const StateValues& one : pass.values) result.push_back({one.layer, 0, one.values});
+  return result;
+}
+
+Violation patches_are_what_they_hold(PropertyInput& input) {
+  constexpr auto dispatches = std::to_array<std::string_view>(
+      {"h100", "a100", "cpu", "fp32", "batch-invariant", "exact", "binary64"});
+  const auto arm = draw_arm(input, dispatches);
+  if (!arm) return arm.error().message;
+  const ArmSetup setup{&arm->model.shape(), &arm->model.weights(), arm->options};
+  const std::int64_t vocabulary = arm->model.shape().vocabulary;
+  const std::int64_t rows = input.random.between(1, 8);
+  const auto next = static_cast<TokenId>(input.random.below(vocabulary));
+  const auto recipient = Patient::make(setup, draw_tokens(input.random, rows, vocabulary), next);
+  const auto donor = Patient::make(setup, draw_tokens(input.random, rows, vocabulary), next);
+  if (!recipient) return recipient.error().message;
+  if (!donor) return donor.error().message;
+  const auto before = recipient->next();
+  const auto of_donor = donor->next();
+  if (!before) return before.error().message;
+  if (!of_donor) return of_donor.error().message;
+  const auto expect = [&](const Result<EnginePass>& pass, const EnginePass& expected,
+                          std::string_view how) -> Violation {
+    if (!pass) return pass.error().message;
+    for (std::size_t i = 0; i < expected.logits.size(); ++i) {
+      if (pass->logits[i] == expected.logits[i]) continue;
+      return fmt::format("{}, {} rows: logit {} is {:a} {}, not {:a}", arm->text(), rows, i,
+                         pass->logits[i], how, expected.logits[i]);
+    }
+    return std::nullopt;
+  };
+  if (const auto done = recipient->take(*recipient, input.random); !done) {
+    return done.error().message;
+  }
+  Violation violation = expect(recipient->next(hidden_of(*before)), *before, "with its own state");
+  if (violation) return violation;
+  const std::vector<HiddenReplacement> theirs = hidden_of(*of_donor);
+  violation = expect(recipient->next(theirs), *of_donor, "with the donor's hidden states");
+  if (violation) return violation;
+  if (const auto done = recipient->take(*donor, input.random); !done) return done.error().message;
+  return expect(recipient->next(), *of_donor, "with the donor's keys and values");
+}
+
 constexpr auto table = std::to_array<Property>({
     {"divergences-are-mpfrs",
      "KL is MPFR's within its stated error, 0 for equal logits and never negative; JS is symmetric "
@@ -177,6 +277,10 @@ constexpr auto table = std::to_array<Property>({
     {"draws-depend-on-their-place",
      "the random number of a token depends on seed, prompt and step alone, and none comes twice",
      "docs/run.md", draws_depend_on_their_place},
+    {"patches-are-what-they-hold",
+     "a sequence whose state is set to its own goes on as it did, and with another one's keys and "
+     "values, or its hidden states, as that one",
+     "a decoder is a function of its cache and the next token", patches_are_what_they_hold},
 });
 
 }  // namespace

@@ -210,6 +210,58 @@ Violation wide_alignment_is_exact(PropertyInput& input) {
                      expected);
 }
 
+/// Every e with which 2^e and 2^(e − F − 1) are products of powers of two and results.
+struct ExponentRange {
+  int lowest = 0;
+  int highest = -1;
+};
+ExponentRange largest_terms(const MatrixUnit& unit) {
+  const int below = unit.fraction_bits + 1;
+  return {std::max({2 * unit.operand.emin(), unit.output.emin(), -below}) + below,
+          std::min({2 * unit.operand.emax(), unit.output.emax(), 30})};
+}
+
+/// x, −x and 2^-(F + 1) of x in one block: what the block keeps of the last one.
+Violation one_more_bit_is_seen(PropertyInput& input) {
+  UnitCase operands;
+  ExponentRange range;
+  do {
+    operands.unit = &one_of(input.random, matrix_units());
+    range = largest_terms(*operands.unit);
+  } while (operands.unit->operation != UnitOperation::t_fdpa ||
+           operands.unit->order != OperandOrder::in_turn || operands.unit->fan_in < 3 ||
+           range.lowest > range.highest);
+  const MatrixUnit row = *operands.unit;
+  const Format& operand = row.operand;
+  const auto power = [&](int e) {
+    return static_cast<Bits>(e + operand.bias) << operand.trailing_bits();
+  };
+  const int largest = static_cast<int>(input.random.between(range.lowest, range.highest));
+  const int lost = largest - row.fraction_bits - 1;
+  operands.factors.format = operand;
+  const auto places = draw_permutation(input.random, static_cast<std::size_t>(row.fan_in));
+  operands.factors.a.assign(places.size(), 0);
+  operands.factors.b.assign(places.size(), 0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int e = i < 2 ? largest : lost;
+    const int half = e / 2;
+    const Bits a = power(half);
+    operands.factors.a[places[i]] = i == 1 ? softfloat::negate(operand, a) : a;
+    operands.factors.b[places[i]] = power(e - half);
+  }
+  for (const int more : {0, 1}) {
+    MatrixUnit unit = row;
+    unit.fraction_bits += more;
+    operands.unit = &unit;
+    const Bits d = operands.result();
+    const double expected = more == 0 ? 0 : std::ldexp(1, lost);
+    if (operands.value(d) == expected) continue;
+    return fmt::format("{} with {} bits: {}, not {:a}", case_text(operands), unit.fraction_bits,
+                       code_text(unit.output, d), expected);
+  }
+  return std::nullopt;
+}
+
 Violation unit_engine_is_reference(PropertyInput& input) {
   UnitCase operands = draw_case(input.random, draw_terms(input.random));
   const MatrixUnit& unit = *operands.unit;
@@ -264,6 +316,9 @@ constexpr auto table = std::to_array<Property>({
     {"wide-alignment-is-exact",
      "with 60 bits kept, a fused block is the exact sum, rounded once, as MPFR gives it",
      "MMA-Sim v2, arXiv:2511.10909 (2026-04), algorithm 7; MPFR", wide_alignment_is_exact},
+    {"one-more-bit-is-seen",
+     "a block loses a term of half its last kept bit, and with one bit more (F + 1) keeps it",
+     "MMA-Sim v2, arXiv:2511.10909 (2026-04), algorithm 7", one_more_bit_is_seen},
     {"unit-engine-is-reference", "vector code of a matrix unit gives the bits of the reference",
      "docs/correctness.md", unit_engine_is_reference},
 });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -70,7 +71,10 @@ float merge_weighted(SplitMerge merge, const SplitOutputs& parts, const ExpFunct
     }
     return nothing;
   }
-  const float sum = sum_of_weights(merge, parts, largest, exp);
+  float sum = sum_of_weights(merge, parts, largest, exp);
+  if (mutant_is_on(Mutant::empty_splits_count)) {
+    sum += static_cast<float>(parts.splits - std::ssize(parts.log_sums));
+  }
   const float lse = log_f32(sum) + largest;
   const float inverse = 1 / sum;
   for (std::size_t s = 0; s < parts.log_sums.size(); ++s) {

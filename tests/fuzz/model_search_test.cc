@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "fuzz/flip/case.h"
+#include "fuzz/flip/model_shrink.h"
 #include "tests/run/fake_engine.h"
 
 namespace kvsim::fuzz {
@@ -146,6 +148,49 @@ TEST(ModelScorer, JudgesByBinary64) {
   EXPECT_FALSE(scorer->judge(other));
 }
 
+TEST(ModelShrink, LeavesFewerTokensOfTheSameClaim) {
+  TwoArmEngine engine;
+  const auto scorer = ModelScorer::make(engine, on_and_off(), 12);
+  ASSERT_TRUE(scorer);
+  ModelSearch search(*scorer, prompts(), {.seed = 0, .islands = 4});
+  ASSERT_TRUE(search.run(200, always));
+  const ModelFlip* const best = search.best();
+  ASSERT_NE(best, nullptr);
+  const ModelCase& whole = best->flip_case;
+  const auto shrunk = shrink(*scorer, whole, 0, 1000);
+  ASSERT_TRUE(shrunk) << shrunk.error().message;
+  EXPECT_TRUE(shrunk->complete);
+  EXPECT_TRUE(shrunk->flip.holds());
+  EXPECT_EQ(shrunk->value_before, best->ratio());
+  EXPECT_EQ(shrunk->floor, 0.25 * best->ratio());
+  EXPECT_GE(shrunk->flip.ratio(), shrunk->floor);
+  const ModelCase& left = shrunk->flip.flip_case;
+  EXPECT_EQ(shrunk->before.prompt_tokens + shrunk->before.generated_tokens, std::ssize(whole.ids));
+  EXPECT_EQ(shrunk->after.prompt_tokens + shrunk->after.generated_tokens, std::ssize(left.ids));
+  EXPECT_LT(left.ids.size(), whole.ids.size());
+  EXPECT_GE(left.prompt_tokens, 1);
+  EXPECT_TRUE(std::ranges::includes(std::multiset<TokenId>(whole.ids.begin(), whole.ids.end()),
+                                    std::multiset<TokenId>(left.ids.begin(), left.ids.end())));
+  // It replays from its text, and shrinking it again changes nothing: the floor is part of it.
+  const auto read = parse_model_case(to_text(left));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, left);
+  const auto again = scorer->judge(*read);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->ratio(), shrunk->flip.ratio());
+  EXPECT_EQ(shrink(*scorer, *read, 0, 1000)->flip.flip_case, left);
+  // A floor that nothing reaches, a limit, and a case without a flip.
+  EXPECT_EQ(shrink(*scorer, whole, 2 * best->ratio(), 10).error().kind, ErrorKind::cannot_tell);
+  const auto cut = shrink(*scorer, whole, 0, 1);
+  ASSERT_TRUE(cut);
+  EXPECT_FALSE(cut->complete);
+  EXPECT_EQ(cut->tried, 1);
+  ModelCase even = whole;
+  even.arms[path_off] = even.arms[path_on];
+  EXPECT_EQ(shrink(*ModelScorer::make(engine, even.arms, 1), even, 0, 10).error().kind,
+            ErrorKind::cannot_tell);
+}
+
 TEST(ModelSearch, MutationsStayWithinBounds) {
   Random random({1, 2, 0});
   std::set<Prompt> seen;
@@ -164,16 +209,17 @@ TEST(ModelSearch, MutationsStayWithinBounds) {
 }
 
 TEST(ModelCase, RefusesWhatIsNone) {
-  const std::string good = "kvsim flip case 1\nkind model\nmodel some model\nsha256 " +
-                           std::string(64, 'a') +
-                           "\non live:dispatch=h100\noff off:dispatch=h100\nprompt-tokens 2\nids\n"
-                           "1 2\n3\nend\n";
+  const std::string good =
+      "kvsim flip case 1\nkind model\nmodel some model\nsha256 " + std::string(64, 'a') +
+      "\non live:dispatch=h100\noff off:dispatch=h100\nfloor 0.25\nprompt-tokens 2\nids\n"
+      "1 2\n3\nend\n";
   const auto read = parse_model_case(good);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(is_model_case("# by hand\n" + good));
   EXPECT_EQ(read->model, "some model");
   EXPECT_EQ(read->ids, (std::vector<TokenId>{1, 2, 3}));
   EXPECT_EQ(read->prompt_tokens, 2);
+  EXPECT_EQ(read->floor, 0.25);
   const auto changed = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     return text.replace(text.find(from), from.size(), to);
@@ -181,8 +227,9 @@ TEST(ModelCase, RefusesWhatIsNone) {
   for (const std::string& text :
        {std::string(), changed("case 1", "case 2"), changed("kind model", "kind sum"),
         changed(std::string(64, 'a'), "aa"), changed("on live", "on sideways"),
-        changed("tokens 2", "tokens 0"), changed("tokens 2", "tokens 4"), changed("1 2", "1 -2"),
-        changed("1 2", "1 x"), changed("end\n", ""), good + "more\n"}) {
+        changed("floor 0.25", "floor 0"), changed("tokens 2", "tokens 0"),
+        changed("tokens 2", "tokens 4"), changed("1 2", "1 -2"), changed("1 2", "1 x"),
+        changed("end\n", ""), good + "more\n"}) {
     const auto refused = parse_model_case(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().kind, ErrorKind::file);
