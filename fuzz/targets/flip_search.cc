@@ -7,8 +7,8 @@
 // --finds=FOLDER a case that is better than all before it, the corpus included, and which MPFR
 // confirms is written there. Shapes and targets are those of the cases in the corpus.
 //
-// What it asserts: a mutated case can be printed and read back; its fitness is a number, and it
-// claims no more than the bounds on rounding allow.
+// What it asserts: a mutated case can be printed and read back; its fitness is a number, it claims
+// no more than the bounds on rounding allow, and what is better than all before it MPFR confirms.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -103,6 +103,19 @@ struct ReadCase {
   flip::FlipCase flip_case;
   ShapeSearch* search = nullptr;
 };
+/// MPFR says the same, but for the error of the search's own reference.
+void check_claim(const flip::FlipScorer& scorer, const ReadCase& read, const flip::FlipScore& score,
+                 const flip::Claim& claim) {
+  const auto confirmed = flip::confirm(scorer, read.flip_case);
+  if (!confirmed) return;  // 256 bits do not tell
+  const flip::Objective& goal = flip::objective(read.flip_case.shape.target);
+  const flip::Claim sure = goal.confirmed_claim(read.flip_case, score, *confirmed);
+  if (sure.value == claim.value) return;
+  const double unit = std::min(score.paths[0].bound, score.paths[1].bound);
+  const double allowed = 1e-6 * claim.value + 4 * score.reference_error / unit;
+  require(claim.value <= allowed || std::abs(sure.value - claim.value) <= allowed);
+}
+
 std::optional<ReadCase> read_case(const std::uint8_t* data, std::size_t size) {
   auto parsed = flip::parse_case({reinterpret_cast<const char*>(data), size});
   if (!parsed) return std::nullopt;
@@ -182,6 +195,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!read) return 0;
   const auto again = flip::parse_case(flip::to_text(read->flip_case));
   require(again.has_value() && *again == read->flip_case);
+  for (std::size_t t = 0; t < flip::case_tensors; ++t) {  // zeros of both signs are equal
+    require(std::ranges::equal(
+        again->tensors[t], read->flip_case.tensors[t], {}, [](float x) { return std::signbit(x); },
+        [](float x) { return std::signbit(x); }));
+  }
   ShapeSearch& search = *read->search;
   const flip::FlipScore score = search.scorer.score(read->flip_case);
   const flip::Objective& goal = flip::objective(read->flip_case.shape.target);
@@ -193,6 +211,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(claim.value <= goal.largest_value);
   if (claim.value <= search.best) return 0;
   search.best = claim.value;
+  check_claim(search.scorer, *read, score, claim);
   if (is_searching && !finds_folder.empty()) write_find(search.scorer, read->flip_case, score);
   return 0;
 }

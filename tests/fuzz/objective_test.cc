@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "fuzz/flip/search.h"
 #include "tests/fuzz/cases.h"
@@ -65,6 +66,10 @@ TEST(Objectives, JudgeThePlantedFlip) {
   expect_both(claims_of(planted_flip(), Target::bound), 0x1p-8 / on_bound, path_on);
   EXPECT_FALSE(claims_of(planted_flip(), Target::tie).confirmed.holds());
   EXPECT_FALSE(claims_of(planted_flip(), Target::nan).searched.holds());
+  // The path that errs may be the other one.
+  FlipCase exchanged = planted_flip();
+  std::swap(exchanged.shape.orders[path_on], exchanged.shape.orders[path_off]);
+  expect_both(claims_of(exchanged, Target::bound), 0x1p-8 / on_bound, path_off);
 }
 
 TEST(Objectives, JudgeATie) {
@@ -76,7 +81,9 @@ TEST(Objectives, JudgeATie) {
   for (std::size_t k = 0; k < 16; ++k) tie[CaseTensor::tokens][16 + k] = tie[CaseTensor::tokens][k];
   for (const Target target :
        {Target::flip, Target::divergence, Target::kl, Target::bound, Target::tie, Target::nan}) {
-    EXPECT_FALSE(claims_of(tie, target).confirmed.holds()) << to_string(target);
+    const Claims none = claims_of(tie, target);
+    EXPECT_FALSE(none.searched.holds()) << to_string(target);
+    EXPECT_FALSE(none.confirmed.holds()) << to_string(target);
   }
 }
 
@@ -93,6 +100,16 @@ TEST(Objectives, JudgeAnOverflow) {
     EXPECT_FALSE(none.searched.holds()) << to_string(target);
     EXPECT_FALSE(none.confirmed.holds()) << to_string(target);
   }
+  // Negative numbers are as large.
+  FlipCase negative = large;
+  for (float& x : negative[CaseTensor::state]) x = -x;
+  for (float& x : negative[CaseTensor::tokens]) x = -x;
+  expect_both(claims_of(negative, Target::nan), 1.9609375 / 128, path_on);
+  // Logits that are not finite even exactly are no find.
+  FlipScore overflow;
+  overflow.exact = INFINITY;
+  overflow.paths = {PathScore{INFINITY, 1}, PathScore{INFINITY, 1}};
+  EXPECT_FALSE(objective(Target::nan).claim(large, overflow).holds());
   // 3 · 128² = 49152 fits.
   large[CaseTensor::tokens][3] = 0;
   EXPECT_FALSE(claims_of(large, Target::nan).confirmed.holds());
@@ -130,6 +147,13 @@ TEST(Objectives, KlIsThatOfTwoTokens) {
     const double expected = logistic_kl(on, off);
     EXPECT_NEAR(two_token_kl(score), expected, 0x1p-45 * expected);
   }
+  // Of nearly equal tokens KL is about the square of the difference ÷ 8: 2^-103 counts, 2^-123 is
+  // less than twice the floor.
+  FlipScore near;
+  near.paths = {PathScore{0x1p-50, 1}, PathScore{0, 1}};
+  EXPECT_TRUE(objective(Target::kl).claim({}, near).holds());
+  near.paths[path_on].difference = 0x1p-60;
+  EXPECT_FALSE(objective(Target::kl).claim({}, near).holds());
   const Claims planted = claims_of(planted_flip(), Target::kl);
   expect_both(planted, logistic_kl(-0x1p-10, 0x1p-8 - 0x1p-10), path_on);
 }
@@ -143,9 +167,11 @@ TEST(Objectives, FitnessRisesTowardsTheFlip) {
   };
   // No flip: nearer is better. A flip: a larger margin is better, and more so than any non-flip.
   EXPECT_LT(fitness(9, 8.5, 9), fitness(2, 1.5, 2));
+  EXPECT_LT(fitness(2, 1.5, 2), fitness(2, 0.5, 2));
   EXPECT_LT(fitness(2, 1.5, 2), fitness(0.4, -0.1, 0.4));
   EXPECT_LT(fitness(0.4, -0.1, 0.4), fitness(0.8, -0.1, 0.8));
   EXPECT_LT(fitness(-0.4, 0.1, -0.4), fitness(-0.8, 0.1, -0.8));
+  EXPECT_DOUBLE_EQ(fitness(0.8, -0.1, 0.8), (0.8 + 0.1 * 0.1) / 2);
   EXPECT_EQ(fitness(0.4, NAN, 1), no_fitness);
 }
 
