@@ -49,7 +49,7 @@ Result<Json> compare_bits(const StudyArm& first, const StudyArm& second,
     if (!same_bits(step.passes[0].logits, step.passes[1].logits)) ++other_logits;
     if (step.step + 1 < new_tokens) return true;
     const std::int64_t rows = std::ssize(prompt) + step.step;
-    const Result<bool> same =
+    Result<bool> same =
         same_caches(step.sequences[0].sequence(), step.sequences[1].sequence(), rows);
     if (!same) return same;
     caches = *same;
