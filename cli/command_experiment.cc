@@ -141,9 +141,9 @@ std::string_view description() {
         "run\n"
         "first: where one fails, so does the command (exit code 1). Studies:\n";
     const StudyRow& controls = experiments::controls_row();
-    lines += fmt::format("  {:<16}{}\n", controls.name, controls.question);
+    lines += fmt::format("  {:<22}{}\n", controls.name, controls.question);
     for (const StudyRow& row : experiments::study_rows()) {
-      lines += fmt::format("  {:<16}{}\n", row.name, row.question);
+      lines += fmt::format("  {:<22}{}\n", row.name, row.question);
     }
     lines.pop_back();
     return lines;

@@ -12,7 +12,12 @@
 #include "experiments/studies/boundary.h"
 #include "experiments/studies/drift.h"
 #include "experiments/studies/falsify.h"
+#include "experiments/studies/high_precision_cache.h"
+#include "experiments/studies/localise.h"
+#include "experiments/studies/noise.h"
 #include "experiments/studies/precision.h"
+#include "experiments/studies/refresh.h"
+#include "experiments/studies/replay.h"
 #include "model/quote.h"
 
 namespace kvsim::experiments {
@@ -28,6 +33,16 @@ std::span<const StudyRow> study_rows() {
                make_precision},
       StudyRow{"falsify", "what grows with length, layer and format, and what only seems to?",
                make_falsify},
+      StudyRow{"localise", "where is the difference: in the cache, in which part of it?",
+               make_localise},
+      StudyRow{"noise", "does noise in the cache turn texts as often as another way of making it?",
+               make_noise},
+      StudyRow{"replay", "is a cache made again over the same tokens the one that was?",
+               make_replay},
+      StudyRow{"refresh", "what does a cache computed anew every n tokens cost, and bring?",
+               make_refresh},
+      StudyRow{"high-precision-cache", "does a cache of float32 numbers keep texts together?",
+               make_high_precision_cache},
   };
   return rows;
 }

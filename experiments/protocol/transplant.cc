@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -120,11 +119,6 @@ Result<std::vector<std::int64_t>> greedy_continuation(Fork& fork, std::int64_t f
     next = argmax_of(pass->logits);
   }
   return tokens;
-}
-
-std::optional<double> recovery_percent(double kl_base, double kl_patched) {
-  if (kl_base == 0 || !std::isfinite(kl_base) || !std::isfinite(kl_patched)) return {};
-  return (kl_base - kl_patched) / kl_base * 100;
 }
 
 }  // namespace kvsim::experiments

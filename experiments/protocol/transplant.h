@@ -75,7 +75,4 @@ struct PatchedPass {
 [[nodiscard]] Result<std::vector<std::int64_t>> greedy_continuation(Fork& fork, std::int64_t first,
                                                                     std::int64_t count);
 
-/// (kl_base − kl_patched) ÷ kl_base × 100; nothing where kl_base is 0 or one of them is infinite.
-[[nodiscard]] std::optional<double> recovery_percent(double kl_base, double kl_patched);
-
 }  // namespace kvsim::experiments
