@@ -63,7 +63,11 @@ Result<Json> Boundary::compute(const StudySetup& setup, const StudyUnit& unit) c
                                 .new_tokens = setup.new_tokens,
                                 .stop_tokens = stops};
   const Result<PairText> pair = compare_texts(*on, *second, prompt.prompt.ids, options);
-  if (!pair) return pair.error();
+  if (!pair) {
+    // A model may overflow in another format: its logits are then no numbers.
+    if (source->arm.empty() || pair.error().kind != ErrorKind::usage) return pair.error();
+    return Json{{"against", to_text(second->arm)}, {"refused", pair.error().message}};
+  }
   Json apart = Json::array();
   for (const double kl : pair->kl_apart) apart.push_back(json_of(kl));
   const std::optional<std::int64_t>& flip = pair->flip;

@@ -44,6 +44,10 @@ PartedText parted_text(std::int64_t prompt, std::size_t flip,
 void add(SourceFigures& source, const StudyRecords::Unit& record) {
   const Json& values = record.values;
   source.against = values.at("against").get<std::string>();
+  if (values.contains("refused")) {
+    source.refused = values.at("refused").get<std::string>();
+    return;
+  }
   ++source.texts;
   const std::vector<RecordedStep> steps = recorded_steps(values.at("forced"));
   for (const RecordedStep& step : steps) {

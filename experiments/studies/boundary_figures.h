@@ -37,6 +37,7 @@ struct PartedText {
 /// One source of error.
 struct SourceFigures {
   std::string against;  ///< the second arm
+  std::string refused;  ///< why a text could not be compared; may be empty
   std::int64_t texts = 0;
   std::vector<MarginStep> steps;
   std::vector<PartedText> parted;

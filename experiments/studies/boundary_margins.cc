@@ -67,6 +67,10 @@ SummaryTable sources_table(const BoundaryFigures& figures) {
       "error: by how much the difference of the two largest logits moves, root mean "
       "square",
       "flips: steps at which the argmax differs from that of the text with the cache"};
+  for (const auto& [name, source] : figures.sources) {
+    if (source.refused.empty()) continue;
+    table.notes.push_back(fmt::format("{}: texts are missing: {}", name, source.refused));
+  }
   std::vector<std::string> left_out;
   left_out.reserve(error_sources().size());
   for (const ErrorSource& source : error_sources()) {

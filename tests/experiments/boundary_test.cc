@@ -97,6 +97,15 @@ TEST(Boundary, CountsFlipsByMarginAndReach) {
   EXPECT_EQ(ulps["up to 16"], nullptr);
 }
 
+TEST(Boundary, LeavesOutTextsOfASourceThatOverflows) {
+  StudyRecords records{{}, {text("cache", 0, {{1, .5, .5}})}};
+  records.units.push_back({{"storage", 0, 0, 0}, {{"against", "x"}, {"refused", "a NaN"}}});
+  const StudySummary summary = summary_of(records);
+  EXPECT_EQ(summary.result["sources"]["storage"]["texts"], 0);
+  EXPECT_EQ(summary.result["sources"]["storage"]["flip_share"], nullptr);
+  EXPECT_EQ(summary.tables.front().notes[2], "storage: texts are missing: a NaN");
+}
+
 TEST(Boundary, SaysThatAFlipOutOfReachIsADefect) {
   const StudyRecords records{{}, {text("cache", 0, {{1, -.25, .25, true}})}};
   const StudySummary summary = summary_of(records);
