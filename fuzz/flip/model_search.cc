@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "sim/parallel.h"
+#include "fuzz/flip/islands.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -122,45 +122,13 @@ Result<bool> ModelSearch::run_island(std::size_t number, std::int64_t runs) {
   return true;
 }
 
-void ModelSearch::exchange() {
-  if (islands_.size() < 2) return;
-  std::vector<ScoredPrompt> best;
-  best.reserve(islands_.size());
-  for (const ModelIsland& island : islands_) {
-    best.push_back(*std::ranges::max_element(island.members, is_worse));
-  }
-  for (std::size_t i = 0; i < islands_.size(); ++i) {
-    ModelIsland& next = islands_[(i + 1) % islands_.size()];
-    *std::ranges::min_element(next.members, is_worse) = best[i];
-  }
-}
-
-std::int64_t ModelSearch::runs() const {
-  std::int64_t total = 0;
-  for (const ModelIsland& island : islands_) total += island.runs;
-  return total;
-}
+std::int64_t ModelSearch::runs() const { return total_runs(islands_); }
 
 Result<bool> ModelSearch::run(std::int64_t total, const std::function<bool(std::int64_t)>& go_on) {
-  const auto count = static_cast<std::int64_t>(islands_.size());
-  while (runs() < total) {
-    std::int64_t least = islands_[0].runs;
-    for (const ModelIsland& island : islands_) least = std::min(least, island.runs);
-    const std::int64_t epoch_end = (least / model_epoch_runs + 1) * model_epoch_runs;
-    std::vector<Result<bool>> done(islands_.size(), true);
-    parallel_for(count, options_.threads, [&](std::int64_t i) {
-      const std::int64_t share = total / count + (i < total % count ? 1 : 0);
-      done[at(i)] = run_island(at(i), std::min(epoch_end, share));
-    });
-    for (const Result<bool>& each : done) {
-      if (!each) return each.error();
-    }
-    const bool whole = std::ranges::all_of(
-        islands_, [&](const ModelIsland& island) { return island.runs >= epoch_end; });
-    if (whole) exchange();
-    if (!go_on(runs())) break;
-  }
-  return true;
+  return run_epochs(
+      islands_, {total, model_epoch_runs, options_.threads}, is_worse,
+      [&](std::size_t island, std::int64_t runs) { return run_island(island, runs); },
+      [&] { return go_on(runs()); });
 }
 
 const ModelFlip* ModelSearch::best() const {

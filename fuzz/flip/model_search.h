@@ -74,7 +74,6 @@ class ModelSearch {
  private:
   [[nodiscard]] std::string head() const;
   Result<bool> run_island(std::size_t number, std::int64_t runs);
-  void exchange();
 
   const ModelScorer& scorer_;
   std::vector<Prompt> prompts_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "fuzz/flip/islands.h"
 #include "sim/parallel.h"
 
 namespace kvsim::fuzz {
@@ -88,19 +89,6 @@ void FlipSearch::run_island(std::size_t number, std::int64_t runs) {
   island.position = random.position();
 }
 
-void FlipSearch::exchange() {
-  if (islands_.size() < 2) return;
-  std::vector<ScoredCase> best;
-  best.reserve(islands_.size());
-  for (const Island& island : islands_) {
-    best.push_back(*std::ranges::max_element(island.members, is_worse));
-  }
-  for (std::size_t i = 0; i < islands_.size(); ++i) {
-    Island& next = islands_[(i + 1) % islands_.size()];
-    *std::ranges::min_element(next.members, is_worse) = best[i];
-  }
-}
-
 void FlipSearch::run_baseline(std::int64_t total) {
   const std::int64_t first = baseline_.runs;
   if (total <= first) return;
@@ -119,29 +107,19 @@ void FlipSearch::run_baseline(std::int64_t total) {
   baseline_.runs = total;
 }
 
-std::int64_t FlipSearch::runs() const {
-  std::int64_t total = 0;
-  for (const Island& island : islands_) total += island.runs;
-  return total;
-}
+std::int64_t FlipSearch::runs() const { return total_runs(islands_); }
 
 void FlipSearch::run(std::int64_t total, const std::function<bool(std::int64_t)>& go_on) {
-  const auto count = static_cast<std::int64_t>(islands_.size());
-  while (runs() < total) {
-    // The end of the epoch that the slowest island is in.
-    std::int64_t least = islands_[0].runs;
-    for (const Island& island : islands_) least = std::min(least, island.runs);
-    const std::int64_t epoch_end = (least / epoch_ + 1) * epoch_;
-    parallel_for(count, options_.threads, [&](std::int64_t i) {
-      const std::int64_t share = total / count + (i < total % count ? 1 : 0);
-      run_island(at(i), std::min(epoch_end, share));
-    });
-    const bool whole = std::ranges::all_of(
-        islands_, [&](const Island& island) { return island.runs >= epoch_end; });
-    if (whole) exchange();
-    run_baseline(runs());
-    if (!go_on(runs())) return;
-  }
+  static_cast<void>(run_epochs(
+      islands_, {total, epoch_, options_.threads}, is_worse,
+      [&](std::size_t island, std::int64_t runs) -> Result<bool> {
+        run_island(island, runs);
+        return true;
+      },
+      [&] {
+        run_baseline(runs());
+        return go_on(runs());
+      }));
 }
 
 const Find* FlipSearch::best() const {

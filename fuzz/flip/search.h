@@ -89,7 +89,6 @@ class FlipSearch {
   [[nodiscard]] ScoredCase scored(FlipCase flip_case) const;
   void run_island(std::size_t number, std::int64_t runs);
   void run_baseline(std::int64_t total);
-  void exchange();
   void note(Island& island, const ScoredCase& candidate) const;
 
   const FlipScorer& scorer_;
