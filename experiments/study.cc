@@ -12,6 +12,7 @@
 #include "experiments/studies/boundary.h"
 #include "experiments/studies/drift.h"
 #include "experiments/studies/falsify.h"
+#include "experiments/studies/gqa.h"
 #include "experiments/studies/high_precision_cache.h"
 #include "experiments/studies/localise.h"
 #include "experiments/studies/noise.h"
@@ -31,6 +32,7 @@ std::span<const StudyRow> study_rows() {
                make_boundary},
       StudyRow{"precision", "which formats keep the tokens, and what does it cost?",
                make_precision},
+      StudyRow{"gqa", "do query heads that share keys and values amplify rounding?", make_gqa},
       StudyRow{"falsify", "what grows with length, layer and format, and what only seems to?",
                make_falsify},
       StudyRow{"localise", "where is the difference: in the cache, in which part of it?",

@@ -21,6 +21,7 @@
 #include "run/model_shape.h"
 #include "run/model_weights.h"
 #include "run/operator_values.h"
+#include "run/repeated_heads.h"
 #include "run/sim_launch.h"
 #include "run/state_block.h"
 #include "sim/decoder/attention_plan.h"
@@ -243,7 +244,10 @@ class TorchEngine : public Engine {
         sha256_(checkpoint_.identity()),
         shape_(std::move(shape)),
         weights_(std::move(weights)),
-        make_(std::move(make)) {}
+        make_(std::move(make)),
+        repeated_config_(checkpoint_.config()) {
+    repeated_config_.kv_heads = repeated_config_.query_heads;
+  }
 
   std::string name() const override { return name_; }
   std::string model() const override { return model_; }
@@ -260,9 +264,9 @@ class TorchEngine : public Engine {
   Result<std::unique_ptr<EngineArm>> arm(std::span<const ArmSetting> settings) const override;
 
  private:
-  /// The model in a format, made once.
-  [[nodiscard]] Result<std::shared_ptr<const TorchModel>> in(
-      const softfloat::Format& storage) const;
+  /// The model in a format, made once; with a copy of the K/V head for every query head.
+  [[nodiscard]] Result<std::shared_ptr<const TorchModel>> in(const softfloat::Format& storage,
+                                                             bool repeats) const;
 
   [[nodiscard]] bool on_cuda() const { return name_ == torch_cuda_engine_name; }
 
@@ -274,33 +278,44 @@ class TorchEngine : public Engine {
   DecoderWeights weights_;
   std::function<MakeTorchModel> make_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string_view, std::shared_ptr<const TorchModel>> models_;  ///< by format
+  ModelConfig repeated_config_;
+  RepeatedHeads repeated_;
+  /// By format, and whether heads are repeated.
+  mutable std::map<std::pair<std::string_view, bool>, std::shared_ptr<const TorchModel>> models_;
 };
 
-Result<std::shared_ptr<const TorchModel>> TorchEngine::in(const softfloat::Format& storage) const {
+Result<std::shared_ptr<const TorchModel>> TorchEngine::in(const softfloat::Format& storage,
+                                                          bool repeats) const {
   const std::scoped_lock lock(mutex_);
-  std::shared_ptr<const TorchModel>& model = models_[softfloat::format_name(storage)];
+  std::shared_ptr<const TorchModel>& model = models_[{softfloat::format_name(storage), repeats}];
   if (model) return model;
   Result<std::unique_ptr<TorchModel>> made = std::unique_ptr<TorchModel>();
-  make_({&checkpoint_.config(), &weights_, storage, on_cuda(), current_setting().onednn}, made);
+  const ModelConfig& config = repeats ? repeated_config_ : checkpoint_.config();
+  const DecoderWeights& weights = repeats ? repeated_.of(shape_, weights_).weights : weights_;
+  make_({&config, &weights, storage, on_cuda(), current_setting().onednn}, made);
   if (!made) return made.error();
   model = std::move(*made);
   return model;
 }
 
 Result<std::unique_ptr<EngineArm>> TorchEngine::arm(std::span<const ArmSetting> settings) const {
+  std::vector<ArmSetting> others(settings.begin(), settings.end());
+  const Result<bool> repeats = take_kv_heads(others);
+  if (!repeats) return repeats.error();
   Result<TorchSettings> read =
-      torch_settings(settings, {.storage = weights_.embedding.format,
-                                .has_soft_cap = shape_.attention_soft_cap > 0,
-                                .on_cuda = on_cuda()});
+      torch_settings(others, {.storage = weights_.embedding.format,
+                              .has_soft_cap = shape_.attention_soft_cap > 0,
+                              .on_cuda = on_cuda()});
   if (!read) return read.error();
   if (const SettingRow& setting = current_setting(); setting.name != setting_rows().front().name) {
     read->name += fmt::format("+setting={}", setting.name);
   }
-  Result<std::shared_ptr<const TorchModel>> model = in(read->storage);
+  if (*repeats) read->name += "+kv-heads=repeated";
+  const DecoderShape& shape = *repeats ? repeated_.of(shape_, weights_).shape : shape_;
+  Result<std::shared_ptr<const TorchModel>> model = in(read->storage, *repeats);
   if (!model) return model.error();
   return std::unique_ptr<EngineArm>(
-      std::make_unique<TorchArm>(ArmSetup{shape_, std::move(*model), std::move(*read)}));
+      std::make_unique<TorchArm>(ArmSetup{shape, std::move(*model), std::move(*read)}));
 }
 
 }  // namespace

@@ -92,8 +92,8 @@ Result<TorchSettings> torch_settings(std::span<const ArmSetting> settings,
       others += fmt::format("+threads={}", result.threads);
     } else {
       return Error{ErrorKind::usage,
-                   fmt::format("setting {}; libtorch accepts: attention, storage, threads, "
-                               "verify-width",
+                   fmt::format("setting {}; libtorch accepts: attention, kv-heads, storage, "
+                               "threads, verify-width",
                                quote(setting.key))};
     }
   }

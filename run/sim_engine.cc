@@ -11,6 +11,7 @@
 
 #include "run/model_shape.h"
 #include "run/model_weights.h"
+#include "run/repeated_heads.h"
 #include "run/rescale_rounding.h"
 #include "run/sim_explain.h"
 #include "run/sim_launch.h"
@@ -102,11 +103,17 @@ class SimEngine : public Engine {
   EngineOptions options_;
   CommonRows common_rows_;
   std::vector<RopeOrigin> rope_origins_;
+  RepeatedHeads repeated_;
 };
 
 Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> settings) const {
-  Result<SimSettings> read = sim_settings(settings, default_dispatch(checkpoint_), rope_origins_);
+  std::vector<ArmSetting> others(settings.begin(), settings.end());
+  const Result<bool> repeats = take_kv_heads(others);
+  if (!repeats) return repeats.error();
+  Result<SimSettings> read = sim_settings(others, default_dispatch(checkpoint_), rope_origins_);
   if (!read) return read.error();
+  if (*repeats) read->name += "+kv-heads=repeated";
+  const RepeatedModel* const repeated = *repeats ? &repeated_.of(shape_, weights_) : nullptr;
   const Result<DecoderFormats> formats = resolve_formats(read->dispatch.dispatch(), own_format());
   if (!formats) return formats.error();
   DecoderArmOptions options{.dispatch = std::move(read->dispatch),
@@ -121,7 +128,8 @@ Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> se
     options.rope_source = std::move(*source);
     rope_origin = read->rope_origin->name;
   }
-  ArmSetup setup{&shape_, &weights_, std::move(options), common_rows_, std::move(rope_origin)};
+  ArmSetup setup{repeated ? &repeated->shape : &shape_, repeated ? &repeated->weights : &weights_,
+                 std::move(options), common_rows_, std::move(rope_origin)};
   // What the decoder refuses is refused before anything is written.
   if (const auto made = make_decoder(setup); !made) return made.error();
   return std::unique_ptr<EngineArm>(

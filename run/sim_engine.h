@@ -48,9 +48,10 @@ struct RopeOrigin {
 /// A checkpoint on the simulator. `model` is how records call it; `options` change no bit. Settings
 /// of its arms: `dispatch=NAME` and the lines of DispatchChoice; `rope` may name one of
 /// `rope_origins`, too; `plant=NAME` (sim/decoder/plants.h); `storage`, `weights`, `kv` and
-/// `head`=FORMAT, which are format.activations, format.weights, format.kv and format.logits. Reads
-/// every weight once. Errors: a weight that is NaN or infinite (file), a shape that the decoder
-/// does not have (usage); an arm's are those of its origin, too.
+/// `head`=FORMAT, which are format.activations, format.weights, format.kv and format.logits;
+/// `kv-heads=repeated` (run/repeated_heads.h). Reads every weight once. Errors: a weight that is
+/// NaN or infinite (file), a shape that the decoder does not have (usage); an arm's are those of
+/// its origin, too.
 [[nodiscard]] Result<std::unique_ptr<Engine>> make_sim_engine(
     Checkpoint checkpoint, std::string model, const EngineOptions& options,
     CommonRows rows = CommonRows::kept, std::vector<RopeOrigin> rope_origins = {});

@@ -31,10 +31,11 @@ std::string_view line_of(std::string_view key) {
 Error unknown_key(std::string_view key, const DispatchChoice& dispatch) {
   std::string lines;
   for (const DispatchLine& line : dispatch.lines()) lines += ", " + line.operation;
-  return {ErrorKind::usage,
-          fmt::format("setting {}; accepted: dispatch, plant, storage, weights, kv, head, batch, "
-                      "padding, verify-width{}",
-                      quote(key), lines)};
+  return {
+      ErrorKind::usage,
+      fmt::format("setting {}; accepted: dispatch, plant, storage, weights, kv, head, kv-heads, "
+                  "batch, padding, verify-width{}",
+                  quote(key), lines)};
 }
 
 /// rope=VALUE: the name of an origin or of a kernel.

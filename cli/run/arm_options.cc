@@ -23,13 +23,14 @@ constexpr std::array pair_rows{
                "all-token-wise, one-shot, chunked(c), aligned-chunk(c), prefix-hit(n,b); may be "
                "repeated, the first is the reference (default: on, then off)",
                true},
-    OptionSpec{"--set", "KEY=VALUE",
-               "a setting of every arm that does not set it itself: dispatch=NAME or one line of "
-               "it, storage, weights, kv or head=FORMAT, batch, padding, verify-width (--explain "
-               "prints them), rope=torch-cpu for libtorch's factors; of libtorch "
-               "attention=eager|sdpa|sdpa-flash|sdpa-math, storage, "
-               "threads; may be repeated",
-               true},
+    OptionSpec{
+        "--set", "KEY=VALUE",
+        "a setting of every arm that does not set it itself: dispatch=NAME or one line of "
+        "it, storage, weights, kv or head=FORMAT, kv-heads=repeated, batch, padding, verify-width "
+        "(--explain prints them), rope=torch-cpu for libtorch's factors; of libtorch "
+        "attention=eager|sdpa|sdpa-flash|sdpa-math, storage, "
+        "threads; may be repeated",
+        true},
 };
 
 constexpr std::array arm_rows{

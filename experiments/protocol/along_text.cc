@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "experiments/protocol/along_text.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ Result<bool> along_text(std::span<const AlongArm> arms, const AlongOptions& opti
     if (Result<bool> visited = visit(done); !visited) return visited;
     const TokenId token = options.choose ? options.choose(done)
                                          : static_cast<TokenId>(argmax_of(passes.front().logits));
+    if (std::ranges::find(options.stop_tokens, token) != options.stop_tokens.end()) break;
     for (ArmSequence& sequence : sequences) sequence.feed(token);
   }
   return true;

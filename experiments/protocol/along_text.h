@@ -31,6 +31,7 @@ struct AlongOptions {
   PassRequest request = {};
   /// The token that all are fed; empty: the one that the first arm gives the largest logit.
   std::function<TokenId(const AlongStep&)> choose = {};
+  std::span<const std::int64_t> stop_tokens = {};  ///< the text ends with one of them
 };
 
 /// Runs all arms, each fed the same tokens. `visit` takes every step; its error ends the run.

@@ -68,7 +68,7 @@ TEST(TorchSettings, RefuseOthersByName) {
     expect_refused({"threads", threads}, plain, "accepted: 1 to 1024");
   }
   expect_refused({"dispatch", "fp32"}, plain,
-                 "setting \"dispatch\"; libtorch accepts: attention, storage, threads");
+                 "setting \"dispatch\"; libtorch accepts: attention, kv-heads, storage, threads");
 }
 
 }  // namespace

@@ -34,6 +34,21 @@ TEST(TorchState, OperatorsHandBackTheLastRow) {
   }
 }
 
+// transformers copies keys and values for eager attention itself.
+TEST(TorchState, RepeatedHeadsGiveTheSameLogits) {
+  const auto engine = test::torch_engine(test::fixture_path("gemma3", ""), "gemma3");
+  std::vector<std::vector<double>> logits;
+  for (const char* heads : {"shared", "repeated"}) {
+    const auto arm = engine->arm(std::vector<ArmSetting>{
+        {"attention", "eager"}, {"kv-heads", heads}, {"storage", "binary64"}});
+    ASSERT_TRUE(arm) << arm.error().message;
+    const auto sequence = (*arm)->open(32, {.prompt_tokens = 5});
+    const std::vector<TokenId> tokens{17, 48, 48, 58, 66};
+    logits.push_back((*sequence)->pass(tokens, {0, 5, 0}, {}).value().logits);
+  }
+  for (std::size_t i = 0; i < logits[0].size(); ++i) EXPECT_NEAR(logits[0][i], logits[1][i], 1e-12);
+}
+
 TEST(TorchState, IsRefusedWhereItDoesNotFit) {
   const auto engine = test::torch_engine(test::fixture_path("llama-llama3", ""), "llama-llama3");
   const auto arm = engine->arm(std::vector<ArmSetting>{{"storage", "bfloat16"}});

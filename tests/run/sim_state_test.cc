@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,39 @@ TEST(SimState, OperatorsHandBackTheLastRow) {
     ASSERT_TRUE(arm) << arm.error().message;
     for (const std::int64_t width : {1, 3}) test::check_operator_values(**arm, width);
   }
+}
+
+// A copy of the key and value head for every query head, with kernels that do not depend on how
+// many heads or outputs there are: no bit changes.
+TEST(SimState, RepeatedHeadsGiveTheSameBits) {
+  for (const char* model : {"gemma2", "qwen2", "llama-llama3"}) {
+    const auto engine = test::engine_of(model);
+    std::vector<EnginePass> passes;
+    std::vector<std::vector<double>> keys;
+    std::vector<StateShape> shapes;
+    for (const char* heads : {"shared", "repeated"}) {
+      const auto arm = engine->arm(
+          std::vector<ArmSetting>{{"dispatch", "batch-invariant"}, {"kv-heads", heads}});
+      ASSERT_TRUE(arm) << arm.error().message;
+      const auto sequence = (*arm)->open(32, {.prompt_tokens = 5});
+      const std::vector<TokenId> tokens{17, 48, 48, 58, 66};
+      passes.push_back((*sequence)->pass(tokens, {0, 5, 0}, {.layer_values = true}).value());
+      shapes.push_back((*sequence)->state_shape());
+      keys.push_back((*sequence)->state({1, KvPart::key, 0, 5}).value());
+    }
+    EXPECT_EQ(passes[0].logits, passes[1].logits) << model;
+    ASSERT_GT(shapes[1].kv_heads, shapes[0].kv_heads);
+    const std::int64_t group = shapes[1].kv_heads / shapes[0].kv_heads;
+    const std::int64_t size = 5 * shapes[0].head_dim;
+    for (std::int64_t head = 0; head < shapes[1].kv_heads; ++head) {
+      EXPECT_TRUE(std::equal(keys[1].begin() + head * size, keys[1].begin() + (head + 1) * size,
+                             keys[0].begin() + head / group * size));
+    }
+  }
+  const auto refused =
+      test::engine_of("qwen2")->arm(std::vector<ArmSetting>{{"kv-heads", "doubled"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "setting kv-heads is \"doubled\"; accepted: shared, repeated");
 }
 
 TEST(SimState, ScoresFollowTheModel) {
