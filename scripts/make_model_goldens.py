@@ -4,10 +4,10 @@
 """Makes tests/golden/models/NAME.json: what transformers computes in float32 with a folder that
 `kvsim import` wrote.
 
-Twenty questions of GSM8K's test part (kv-tiny: of its own problems), cut to 24 tokens, then sixteen tokens chosen greedily: for each
-step the token and its margin, for the first and the last step the 20 largest logits. Needs torch
-2.11 and transformers 5.24 (make_decoder_fixtures.py says how to get them), for Gemma also
-sentencepiece and protobuf:
+Twenty questions of GSM8K's test part (kv-tiny: of its own problems), cut to 24 tokens, then sixteen
+tokens chosen greedily: for each step the token and its margin, for the first and the last step the
+20 largest logits. Needs torch 2.11 and transformers 5.24 (make_decoder_fixtures.py says how to get
+them), for Gemma also sentencepiece and protobuf:
 
   VENV/bin/python scripts/make_model_goldens.py smollm2-135m \\
     ~/.cache/kvsim/models/smollm2-135m GSM8K/test.jsonl
@@ -55,7 +55,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", help="of the golden file")
     parser.add_argument("folder", type=pathlib.Path, help="that kvsim import or fetch wrote")
-    parser.add_argument("questions", type=pathlib.Path, help="JSON lines with a field question: test.jsonl of GSM8K")
+    parser.add_argument("questions", type=pathlib.Path,
+                        help="JSON lines with a field question: test.jsonl of GSM8K")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     model = transformers.AutoModelForCausalLM.from_pretrained(

@@ -9,6 +9,7 @@
 
 #include "cli/printable.h"
 #include "experiments/controls/controls.h"
+#include "experiments/findings/claims.h"
 #include "experiments/study_file.h"
 
 namespace kvsim {
@@ -118,6 +119,15 @@ void SummaryReport::put(Part part) {
 
 Report SummaryReport::take() {
   for (const Part& part : parts_) put(part);
+  experiments::JudgedClaims claims =
+      experiments::judge_claims([&](std::string_view study) -> const Json* {
+        const auto found = report_.result.find(std::string(study));
+        return found == report_.result.end() ? nullptr : &*found;
+      });
+  if (!claims.result.empty()) {
+    report_.tables.push_back(table_of(std::move(claims.table)));
+    report_.result["claims"] = std::move(claims.result);
+  }
   return std::move(report_);
 }
 

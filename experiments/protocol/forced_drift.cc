@@ -67,6 +67,7 @@ class DriftRun {
 Result<bool> DriftRun::add_step(std::int64_t step, const Side& a, const Side& b) {
   DriftStep added;
   added.step = step;
+  result_.head_dim = a.sequence.state_shape().head_dim;
   const Result<ForcedStep> logits =
       compare_logits(a.pass.logits, b.pass.logits, first_arm_.engine->logit_format());
   if (!logits) return logits.error();

@@ -52,6 +52,7 @@ struct ForcedDrift {
   std::vector<DriftStep> steps;         ///< the checkpoints that the text reached
   std::optional<std::string> left_out;  ///< why scores and weights are missing
   std::int64_t tokens = 0;              ///< of the text
+  std::int64_t head_dim = 0;
 };
 
 struct ForcedDriftOptions {

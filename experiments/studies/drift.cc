@@ -112,6 +112,7 @@ Result<Json> DriftStudy::compute(const StudySetup& setup, const StudyUnit& unit)
   for (const DriftStep& step : drift->steps) steps.push_back(step_json(step));
   const std::optional<std::string>& left_out = drift->left_out;
   return Json{{"tokens", drift->tokens},
+              {"head_dim", drift->head_dim},
               {"steps", std::move(steps)},
               {"left_out", left_out ? Json(*left_out) : Json(nullptr)}};
 }

@@ -80,6 +80,7 @@ DriftFigures drift_figures(const StudyRecords& records) {
   DriftFigures figures;
   for (const StudyRecords::Unit& unit : records.units) {
     ++figures.prompts;
+    figures.head_dim = unit.values.at("head_dim").get<std::int64_t>();
     bool is_new = true;
     for (const Json& step : unit.values.at("steps")) {
       const auto number = step.at("step").get<std::int64_t>();

@@ -43,6 +43,7 @@ struct DriftFigures {
   std::map<std::int64_t, DriftSteps> checkpoints;  ///< by step
   DriftSteps generated;                            ///< all of them but the prompt's own
   std::int64_t prompts = 0;
+  std::int64_t head_dim = 0;
   std::string left_out;  ///< why scores are missing; empty: they are not
 };
 /// Throws Json::exception as Study::summarize().

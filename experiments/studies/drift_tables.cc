@@ -232,11 +232,10 @@ Result<StudySummary> summarize_drift(const DriftFigures& figures) {
   const DriftSteps& first = found->second;
   const DriftSteps& generated = figures.generated;
   StudySummary summary;
-  summary.result = {{"prompts", figures.prompts},
-                    {"with_step", first.prompts},
-                    {"differing_first_token", first.differing},
-                    {"checkpoints", generated.steps},
-                    {"differing_checkpoints", generated.differing}};
+  summary.result = {
+      {"prompts", figures.prompts},     {"head_dim", figures.head_dim},
+      {"with_step", first.prompts},     {"differing_first_token", first.differing},
+      {"checkpoints", generated.steps}, {"differing_checkpoints", generated.differing}};
   const std::array parts{Part{"first_token", "first generated token", first},
                          Part{"generated", "mean of the checkpoints behind the prompt", generated}};
   for (const Part& part : parts) {

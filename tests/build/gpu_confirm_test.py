@@ -135,7 +135,8 @@ esac"""
     def test_a_model_without_a_gpu_or_with_bad_options(self):
         self.assertEqual(self.run_script("--model", "m").returncode, 5)
         self.assertFalse((self.root / "build").exists())
-        for arguments, words in [(["--model"], "no value"), (["--model", "m", "--gpus", "0"], "'0'"),
+        for arguments, words in [(["--model"], "no value"),
+                                 (["--model", "m", "--gpus", "0"], "'0'"),
                                  (["--model=m", "--engine=sim"], "'sim'"),
                                  (["--model=m", "--prompts=/nowhere"], "'/nowhere'"),
                                  (["--model=m", "--fast"], "--fast")]:

@@ -119,7 +119,7 @@ StudyRecords::Unit unit_of(std::vector<double> l2) {
                {"layers", layers},
                {"operators", Json::object()},
                {"weights_kl", Json::array()}};
-  return {{}, {{"steps", Json::array({step})}, {"left_out", nullptr}}};
+  return {{}, {{"steps", Json::array({step})}, {"head_dim", 64}, {"left_out", nullptr}}};
 }
 
 // Means (1.5, 3, 6) double from layer to layer.
