@@ -13,7 +13,7 @@ namespace kvsim::experiments {
 /// Reproduced where every text parts.
 [[nodiscard]] Judgement judge_every_text(const Json& behaviour);
 /// Reproduced where more prompts are answered rightly with the cache alone than without it alone,
-/// at 5 % by McNemar's exact test.
+/// at 5 % by McNemar's exact test; cannot tell where none is answered rightly on one side alone.
 [[nodiscard]] Judgement judge_accuracy(const Json& behaviour);
 /// Of the error source with the most texts that part. Reproduced where early ones have the larger
 /// KL after the same tokens, too; explained where only after their own.

@@ -72,7 +72,7 @@ Judgement judge_accuracy(const Json& behaviour) {
       "= "
       "{:.2g})",
       100 * *on, 100 * *off, *texts, *better_on, *better_off, *p);
-  if (*better_on + *better_off == 0) return {Verdict::not_reproduced, measured};
+  if (*better_on + *better_off == 0) return {Verdict::cannot_tell, measured};
   const bool better = *better_on > *better_off && *p < significant;
   return {better ? Verdict::reproduced : Verdict::not_reproduced, measured};
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
-"""Every study on kv-tiny, killed on its way and resumed: all controls hold, and claims are judged as
-docs/data/findings/kv-tiny.json says, which docs/findings.md shows."""
+"""Every study on kv-tiny, killed on its way and resumed: all controls hold, and claims are judged
+as docs/data/findings/kv-tiny.json says, which docs/findings.md shows."""
 
 import json
 import pathlib
@@ -21,8 +21,8 @@ COMMITTED = json.loads((SOURCE / "docs/data/findings/kv-tiny.json").read_text(en
 class ExperimentAll(unittest.TestCase):
     def test_kv_tiny(self):
         with tempfile.TemporaryDirectory() as folder:
-            command = [PROGRAM, "experiment", "all", "--config", "kv-tiny", "--out", folder, "--resume",
-                       "--json", "--quiet"]
+            command = [PROGRAM, "experiment", "all", "--config", "kv-tiny", "--out", folder,
+                       "--resume", "--json", "--quiet"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             third = pathlib.Path(folder) / "boundary.jsonl"
             for _ in range(600):

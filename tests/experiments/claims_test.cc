@@ -69,6 +69,7 @@ TEST(Claims, BetterAnswersNeedATest) {
   EXPECT_EQ(verdict(12, 2, 0.01), Verdict::reproduced);
   EXPECT_EQ(verdict(12, 6, 0.2), Verdict::not_reproduced);
   EXPECT_EQ(verdict(2, 12, 0.01), Verdict::not_reproduced);
+  EXPECT_EQ(verdict(0, 0, 1), Verdict::cannot_tell);
 }
 
 TEST(Claims, EarlyForks) {
