@@ -89,7 +89,8 @@ TEST(Falsify, RowsOfTheCacheDifferAsTheirDigestsDo) {
       }
     }
     for (const auto& [key, count] : counts) {
-      const Json& block = values.at(key.second == "k" ? "key" : "value").at(key.first);
+      const Json& block =
+          values.at(key.second == "k" ? "key" : "value").at(static_cast<std::size_t>(key.first));
       EXPECT_EQ(block.at("rows").get<double>(), count.first / count.second) << dispatch;
       EXPECT_EQ(block.at("relative").get<double>() > 0, count.first > 0) << dispatch;
     }
