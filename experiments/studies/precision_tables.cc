@@ -23,7 +23,7 @@ SummaryCell share_cell(const MeanOverPrompts& share) {
   const std::optional<double>& mean = share.mean;
   const std::optional<statistics::Estimate>& interval = share.interval;
   if (!mean) return cell(std::optional<double>());
-  SummaryCell shown{fmt::format("{:.2f} %", 100 * *mean), json_of(*mean)};
+  SummaryCell shown{fmt::format("{:.2f} %", 100 * *mean), json_of(mean)};
   if (interval) {
     shown.text += fmt::format(" ({:.2f} to {:.2f})", 100 * interval->low, 100 * interval->high);
     shown.value = json_of(*interval);

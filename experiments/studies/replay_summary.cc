@@ -119,8 +119,9 @@ Result<bool> add_part(std::string_view part, const PartFigures& figures, StudySu
   Json& result = summary.result[std::string(part)];
   const WayFigures& floor = figures.ways.front();
   for (const WayFigures& way : figures.ways) {
-    const auto above = above_floor(way, floor);
-    if (!above) return above.error();
+    const auto found = above_floor(way, floor);
+    if (!found) return found.error();
+    const std::optional<statistics::Estimate>& above = *found;
     const auto share = statistics::wilson_interval(way.prompts());
     if (!share) return share.error();
     const std::optional<double> layer =
@@ -132,7 +133,7 @@ Result<bool> add_part(std::string_view part, const PartFigures& figures, StudySu
                           {of_text(way.equal_logits, way.pivots), way.equal_logits},
                           cell(kl),
                           {of_text(way.turned, way.pivots), way.turned},
-                          *above ? percent_cell(**above) : cell("-")});
+                          above ? percent_cell(*above) : cell("-")});
     result[way.name] = {{"pivots", way.pivots},
                         {"equal_state", way.equal_state},
                         {"first_layer", json_of(layer)},
@@ -140,7 +141,7 @@ Result<bool> add_part(std::string_view part, const PartFigures& figures, StudySu
                         {"kl", json_of(kl)},
                         {"turned", way.turned},
                         {"turned_prompts", json_of(*share)},
-                        {"above_floor", *above ? json_of(**above) : Json(nullptr)}};
+                        {"above_floor", above ? json_of(*above) : Json(nullptr)}};
   }
   summary.tables.push_back(std::move(table));
   return true;
