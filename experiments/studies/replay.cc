@@ -180,11 +180,12 @@ Result<Json> measure_sent_again(const Replayed& replayed, const Pivot& pivot, co
 
 Result<Json> measure_row(const Replayed& replayed, const StudyArm& live, const Pivot& pivot,
                          const ReplayRow& row) {
+  Result<StudyArm> arm = Error{};  // outlives the sequence, which refers to it
   Result<Fork> other = Error{};
   if (row.constructor.empty()) {
     other = row.name == replay_replica ? built(replayed, live, pivot.pair) : pivot.pair.live.copy();
   } else {
-    const Result<StudyArm> arm = arm_of(replayed, row.constructor);
+    arm = arm_of(replayed, row.constructor);
     if (!arm) return arm.error();
     if (row.takes_last_row) return measure_sent_again(replayed, pivot, *arm, row.name);
     other = built(replayed, *arm, pivot.pair);
