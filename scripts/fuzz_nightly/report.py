@@ -9,6 +9,11 @@ def size_of(folder) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
+def rate(runs: int, seconds: float) -> str:
+    """Runs a second; nothing where the time kept, in hundredths of a second, is 0."""
+    return f"{runs / seconds:,.0f}" if seconds > 0 else ""
+
+
 def summary(session, jobs: dict, found: dict, passing: list, absent: list[str]) -> str:
     """`found`: by cause (row of the ledger, how often). `passing`: rows that fail no more."""
     head = session.head
@@ -30,12 +35,12 @@ def summary(session, jobs: dict, found: dict, passing: list, absent: list[str]) 
         if hasattr(job, "corpus"):
             files, size = size_of(job.corpus)
             lines.append(
-                f"| {name} | {len(entries)} | {seconds:.0f} | {runs:,} | {runs / seconds:,.0f} | "
+                f"| {name} | {len(entries)} | {seconds:.0f} | {runs:,} | {rate(runs, seconds)} | "
                 f"{max(entry.get('features', 0) for entry in entries):,} | "
                 f"{sum(entry.get('new', 0) for entry in entries):,} | {files:,} files, "
                 f"{size / 1024:,.0f} KiB |")
         else:
-            counted = f"{runs:,} | {runs / seconds:,.0f}" if runs else "|"
+            counted = f"{runs:,} | {rate(runs, seconds)}" if runs else "|"
             lines.append(f"| {name} | {len(entries)} | {seconds:.0f} | {counted} | | | |")
     flips = {entry["job"]: entry["bound_ratio"] for entry in done if entry.get("bound_ratio")}
     if flips:

@@ -16,7 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from fuzz_nightly import findings  # noqa: E402
+from fuzz_nightly import findings, report  # noqa: E402
 
 # Given a file it fails, unless that says "fine", in a function of the name that stands there. Given
 # folders it adds an input to the first one, and then fails with one of the names in `fails`, or
@@ -86,6 +86,12 @@ cat >"$output" <<END
 END
 exit 1
 """
+
+
+class Summary(unittest.TestCase):
+    def test_a_rate_is_left_out_where_the_time_rounds_to_nothing(self):
+        self.assertEqual(report.rate(7, 0.0), "")
+        self.assertEqual(report.rate(7000, 0.5), "14,000")
 
 
 class Causes(unittest.TestCase):

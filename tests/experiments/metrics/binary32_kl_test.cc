@@ -23,7 +23,7 @@ TEST(Binary32Kl, IsThatOfNumPy) {
       kl_in_binary32(List{3, 1.5, -2, 0.25, 2.75}, List{3.125, 1.375, -1.75, 0.25, 2.5});
   ASSERT_TRUE(kl);
   EXPECT_NEAR(*kl, 0.015193544328212738, 1.5e-7);  // float has 1e-7 of log p
-  EXPECT_NE(*kl, 0.015193407339939805);  // in binary64
+  EXPECT_NE(*kl, 0.015193407339939805);            // in binary64
   EXPECT_EQ(*kl, static_cast<double>(static_cast<float>(*kl)));
 }
 
