@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "fuzz/flip/attention_steps.h"
+#include "fuzz/flip/reference.h"
 #include "sim/exp.h"
 #include "sim/exp_constants.h"
 #include "sim/log.h"
@@ -41,24 +43,31 @@ class Builder {
   HeadErrors run() {
     HeadErrors head;
     head.first = roundings_.size();
-    head.eager = input_.kernel.eager != nullptr;
-    head.scale = DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(sizes_.head_dim)));
-    score_factor_ = 1.0;
+    const DoubleDouble scale =
+        DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(sizes_.head_dim)));
+    const EagerRule* const eager = input_.kernel.eager;
+    head.divides_first = eager != nullptr || input_.kernel.paged != nullptr;
+    head.natural = input_.kernel.paged == nullptr;
+    head.score_scale = head.scale = score_factor_ = 1.0;
     if (const TileRule* const rule = input_.kernel.tiles; rule != nullptr) {
       head.natural = rule->fold == ExponentFold::natural;
       head.sums_stored = rule->row_sum == RowSumRule::unit;
       base_2_log_sums_ = rule->merge == SplitMerge::serial_states;
-      if (head.natural) std::swap(head.scale, score_factor_);
+      (head.natural ? score_factor_ : head.scale) = scale;
+    } else if (eager != nullptr && eager->scale_on_both) {
+      score_factor_ = scale;
+    } else {
+      head.score_scale = scale;
     }
     head.along.reserve(at(sizes_.kv_len));
     for (std::int64_t j = 0; j < sizes_.kv_len; ++j) head.along.push_back(taker_.along(j));
     std::int64_t blocks = 0;
     for (const SplitRecord& split : input_.record.splits) add_split(split, head, blocks);
-    if (!head.eager) add_merge(head, blocks);
-    const std::vector<float>& before = head.eager ? eager_output_
-                                       : input_.record.merged.empty()
-                                           ? input_.record.splits[0].output
-                                           : input_.record.merged;
+    add_merge(head, blocks);
+    const std::vector<float>& of_split = input_.record.splits[0].output;
+    const std::vector<float>& before = !input_.record.merged.empty() ? input_.record.merged
+                                       : of_split.empty()            ? last_output_
+                                                                     : of_split;
     taker_.go_to(fmt::format("query head {}", input_.head), blocks);
     head.of_output = taker_.projected(
         fmt::format("output rounded to {}", softfloat::format_name(storage_)), storage_,
@@ -77,11 +86,7 @@ class Builder {
       taker_.go_to({}, blocks++);
       taker_.go_to_keys(block.place.first_key, block.place.first_key + block.place.keys);
       before_ = output;
-      if (head.eager) {
-        add_eager_block(block, head, split);
-      } else {
-        add_block(block, head, split, sums);
-      }
+      add_block(block, head, split, sums);
       const auto rescaled = block.after(AttentionStep::rescaled_output);
       if (!rescaled.empty()) output.assign(rescaled.begin(), rescaled.end());
       before_ = output;
@@ -89,22 +94,28 @@ class Builder {
                                                               .before = before_,
                                                               .order = sums_->values,
                                                               .product = sums_->product,
-                                                              .operand = operand()});
+                                                              .operand = operand(),
+                                                              .output = accumulator()});
       const auto after = block.after(AttentionStep::output);
       output.assign(after.begin(), after.end());
       const auto row_sum = block.after(AttentionStep::row_sum);
       sums.assign(row_sum.begin(), row_sum.end());
     }
-    if (head.eager) {
-      eager_output_ = output;
-      return;
-    }
+    last_output_ = output;
+    if (record.output.empty()) return;
     const BlockRecord& first = record.blocks.front();
     const BlockRecord& last = record.blocks.back();
     const std::int64_t begin = std::min(first.place.first_key, last.place.first_key);
     const std::int64_t end =
         std::max(first.place.first_key + first.place.keys, last.place.first_key + last.place.keys);
     taker_.go_to_keys(begin, end);
+    if (head.divides_first) {
+      split.of_division = taker_.projected(
+          "output of the split rounded to " + storage_name(), storage_,
+          [&](std::size_t d) { return record.output[d]; },
+          [&](std::size_t d) { return DoubleDouble(static_cast<double>(output[d])); });
+      return;
+    }
     const DoubleDouble sum = sum_of(sums);
     split.of_division = taker_.projected(
         "division by the row sum", binary32, [&](std::size_t d) { return record.output[d]; },
@@ -139,45 +150,132 @@ class Builder {
                  std::span<const float> sums) {
     BlockErrors block;
     read_scores(record, block);
-    const std::size_t keys = block.scores.size();
-    const auto numbers = [&](AttentionStep step) {
-      return [step, &record](std::size_t i) { return record.after(step)[i]; };
-    };
-    const auto exactly = [](float x) { return DoubleDouble(static_cast<double>(x)); };
-    block.maximum = exactly(record.after(AttentionStep::maximum)[0]);
+    add_scores(record, head, block);
+    const auto maximum = record.after(AttentionStep::maximum);
+    const auto scaled = record.after(AttentionStep::scaled_scores);
+    block.maximum = exactly(maximum.empty() ? *std::ranges::max_element(scaled) : maximum[0]);
     const bool first = split.blocks.empty();
     block.maximum_before = first ? block.maximum : split.blocks.back().maximum;
-    const auto scores = record.after(AttentionStep::scores);
-    block.of_scores = taker_.each("q·k", binary32, keys, numbers(AttentionStep::scores),
-                                  [&](std::size_t j) { return block.scores[j]; });
+    add_exponentials(record, head, block);
+    if (head.divides_first) {
+      add_divided(record, block);
+    } else {
+      const float r = record.after(AttentionStep::rescale)[0];
+      if (!first) add_rescaling(record, head, r, block);
+      add_probabilities(record, head, {sum_of(sums), r}, block);
+    }
+    split.blocks.push_back(std::move(block));
+  }
+
+  /// What the numbers after a step are, and what they were before it, as functions of an index.
+  static auto numbers(const BlockRecord& record, AttentionStep step) {
+    return [step, &record](std::size_t i) { return record.after(step)[i]; };
+  }
+  static DoubleDouble exactly(float x) { return {static_cast<double>(x)}; }
+  [[nodiscard]] std::string storage_name() const {
+    return std::string(softfloat::format_name(storage_));
+  }
+
+  /// From q and k to scaled scores, as far as the kernel makes these steps.
+  void add_scores(const BlockRecord& record, const HeadErrors& head, BlockErrors& block) {
+    const std::size_t keys = block.scores.size();
+    std::vector<DoubleDouble> given = block.scores;  // what q·k is of what is multiplied
+    const auto query = record.after(AttentionStep::scaled_query);
+    if (!query.empty()) {
+      const auto scaled_keys = record.after(AttentionStep::scaled_keys);
+      for (std::size_t j = 0; j < keys; ++j) {
+        given[j] = exact_dot(query, scaled_keys.subspan(j * query.size(), query.size()));
+      }
+      block.of_scaled_operands = taker_.each(
+          fmt::format("q and k scaled and rounded to {}, on q·k", storage_name()), binary32, keys,
+          [&](std::size_t j) { return given[j]; }, [&](std::size_t j) { return block.scores[j]; });
+    }
+    block.of_scores = taker_.each("q·k", has_named_kernels() ? storage_ : binary32, keys,
+                                  numbers(record, AttentionStep::scores),
+                                  [&](std::size_t j) { return given[j]; });
+    auto before = record.after(AttentionStep::scores);
+    if (const auto stored = record.after(AttentionStep::stored_scores); !stored.empty()) {
+      block.of_stored_scores = taker_.each("q·k rounded to " + storage_name(), storage_, keys,
+                                           numbers(record, AttentionStep::stored_scores),
+                                           [&](std::size_t j) { return exactly(before[j]); });
+      before = stored;
+    }
+    if (record.after(AttentionStep::scaled_scores).empty()) return;
+    const bool stores = input_.kernel.eager != nullptr;
+    block.of_scaled_scores = taker_.each(
+        stores ? "scores scaled and rounded to " + storage_name() : "scores scaled",
+        stores ? storage_ : binary32, keys, numbers(record, AttentionStep::scaled_scores),
+        [&](std::size_t j) { return exactly(before[j]) * head.score_scale; });
+  }
+
+  void add_exponentials(const BlockRecord& record, const HeadErrors& head, BlockErrors& block) {
+    const auto exponents = record.after(AttentionStep::exponents);
+    if (exponents.empty()) return;  // a softmax kernel makes the probabilities at once
+    const std::size_t keys = block.scores.size();
+    const auto scaled = record.after(AttentionStep::scaled_scores);
+    const auto scores = scaled.empty() ? record.after(AttentionStep::scores) : scaled;
     block.of_exponents = taker_.each(
-        "exponents", binary32, keys, numbers(AttentionStep::exponents), [&](std::size_t j) {
+        "exponents", binary32, keys, numbers(record, AttentionStep::exponents), [&](std::size_t j) {
           const DoubleDouble x = (exactly(scores[j]) - block.maximum) * head.scale;
           return head.natural ? x : x / exp_constants::ln2;
         });
-    const auto exponents = record.after(AttentionStep::exponents);
     block.of_exponentials =
         taker_.each(head.natural ? "e^x" : "2^x", binary32, keys,
-                    numbers(AttentionStep::exponentials), [&](std::size_t j) {
+                    numbers(record, AttentionStep::exponentials), [&](std::size_t j) {
                       const DoubleDouble x = exactly(exponents[j]);
                       return exp_reference(head.natural ? x : x * exp_constants::ln2);
                     });
-    const float r = record.after(AttentionStep::rescale)[0];
-    if (!first) add_rescaling(record, head, r, block);
+  }
+
+  /// Where probabilities are divided by the row sum before they multiply V.
+  void add_divided(const BlockRecord& record, BlockErrors& block) {
+    const std::size_t keys = block.scores.size();
+    std::vector<DoubleDouble> given;
+    DoubleDouble sum;
+    const auto exponentials = record.after(AttentionStep::exponentials);
+    for (std::size_t j = 0; j < keys; ++j) {
+      const float scaled = record.after(AttentionStep::scaled_scores)[j];
+      given.push_back(exponentials.empty() ? exp_reference(exactly(scaled) - block.maximum)
+                                           : exactly(exponentials[j]));
+      sum = sum + given.back();
+    }
+    const auto row_sum = record.after(AttentionStep::row_sum);
+    if (!row_sum.empty()) {
+      block.of_row_sum = taker_.each(
+          "row sum", binary32, 1, [&](std::size_t) { return row_sum[0]; },
+          [&](std::size_t) { return sum; });
+      sum = exactly(row_sum[0]);
+    }
+    const std::string_view step = exponentials.empty() ? "softmax" : "P divided and";
+    block.of_probabilities =
+        taker_.each(fmt::format("{} rounded to {}", step, storage_name()), storage_, keys,
+                    numbers(record, AttentionStep::probabilities),
+                    [&](std::size_t j) { return given[j] / sum; });
+  }
+
+  /// The row sum before a block, and the factor that it is multiplied by.
+  struct RescaledSum {
+    DoubleDouble before;
+    float factor = 0;
+  };
+
+  void add_probabilities(const BlockRecord& record, const HeadErrors& head, const RescaledSum& sum,
+                         BlockErrors& block) {
+    const std::size_t keys = block.scores.size();
     const auto exponentials = record.after(AttentionStep::exponentials);
     const auto probabilities = record.after(AttentionStep::probabilities);
     block.of_row_sum = taker_.each(
         "row sum", binary32, 1,
         [&](std::size_t) { return sum_of(record.after(AttentionStep::row_sum)); },
         [&](std::size_t) {
-          return sum_of(sums) * static_cast<double>(r) +
+          return sum.before * static_cast<double>(sum.factor) +
                  sum_of(head.sums_stored ? probabilities.first(keys) : exponentials);
         });
+    if (input_.kernel.family == AttentionFamily::llama_cpu) return;  // as they are
     block.of_probabilities =
         taker_.each(fmt::format("P rounded to {}", softfloat::format_name(operand())), operand(),
-                    keys, numbers(AttentionStep::probabilities),
+                    keys, numbers(record, AttentionStep::probabilities),
                     [&](std::size_t j) { return exactly(exponentials[j]); });
-    split.blocks.push_back(std::move(block));
   }
 
   void add_rescaling(const BlockRecord& record, const HeadErrors& head, float r,
@@ -201,59 +299,43 @@ class Builder {
                           products.rounding};
   }
 
-  void add_eager_block(const BlockRecord& record, const HeadErrors& head, SplitErrors& split) {
-    BlockErrors block;
-    read_scores(record, block);
-    const std::size_t keys = block.scores.size();
-    const auto number = [&](AttentionStep step, std::size_t i) {
-      return DoubleDouble(static_cast<double>(record.after(step)[i]));
-    };
-    const auto numbers = [&](AttentionStep step) {
-      return [step, &record](std::size_t i) { return record.after(step)[i]; };
-    };
-    const std::string storage(softfloat::format_name(storage_));
-    const auto scaled = record.after(AttentionStep::scaled_scores);
-    block.maximum = DoubleDouble(static_cast<double>(*std::ranges::max_element(scaled)));
-    block.of_scores = taker_.each("q·k", binary32, keys, numbers(AttentionStep::scores),
-                                  [&](std::size_t j) { return block.scores[j]; });
-    block.of_stored_scores = taker_.each(
-        "q·k rounded to " + storage, storage_, keys, numbers(AttentionStep::stored_scores),
-        [&](std::size_t j) { return number(AttentionStep::scores, j); });
-    block.of_scaled_scores = taker_.each(
-        "scores scaled and rounded to " + storage, storage_, keys,
-        numbers(AttentionStep::scaled_scores),
-        [&](std::size_t j) { return number(AttentionStep::stored_scores, j) * head.scale; });
-    block.of_exponents = taker_.each(
-        "exponents", binary32, keys, numbers(AttentionStep::exponents),
-        [&](std::size_t j) { return number(AttentionStep::scaled_scores, j) - block.maximum; });
-    block.of_exponentials = taker_.each(
-        "e^x", binary32, keys, numbers(AttentionStep::exponentials),
-        [&](std::size_t j) { return exp_reference(number(AttentionStep::exponents, j)); });
-    block.of_row_sum =
-        taker_.each("row sum", binary32, 1, numbers(AttentionStep::row_sum),
-                    [&](std::size_t) { return sum_of(record.after(AttentionStep::exponentials)); });
-    const DoubleDouble sum = number(AttentionStep::row_sum, 0);
-    block.of_probabilities = taker_.each("P divided and rounded to " + storage, storage_, keys,
-                                         numbers(AttentionStep::probabilities), [&](std::size_t j) {
-                                           return number(AttentionStep::exponentials, j) / sum;
-                                         });
-    split.blocks.push_back(std::move(block));
-  }
-
   /// The format of P as it multiplies V.
   [[nodiscard]] const Format& operand() const {
     const TileRule* const rule = input_.kernel.tiles;
     return rule != nullptr && rule->operands_in_half ? softfloat::binary16 : storage_;
   }
 
+  /// Whether kernels of another table make q·k, probabilities and P·V, each in storage.
+  [[nodiscard]] bool has_named_kernels() const {
+    const EagerRule* const rule = input_.kernel.eager;
+    return rule != nullptr && !rule->scores_kernel.empty();
+  }
+  /// The format of outputs as they add up.
+  [[nodiscard]] const Format& accumulator() const {
+    const bool in_storage =
+        input_.kernel.family == AttentionFamily::llama_cpu || has_named_kernels();
+    return in_storage ? storage_ : binary32;
+  }
+
+  /// What a split counts for, times a common factor: of its logarithm, or of maximum and row sum.
+  [[nodiscard]] DoubleDouble weight_of(const HeadErrors& head, std::size_t split) const {
+    const std::vector<SplitRecord>& records = input_.record.splits;
+    if (!head.divides_first) {
+      return exp_reference(log_of(records[split]) - log_of(records.front()));
+    }
+    const DoubleDouble gap =
+        head.splits[split].blocks.front().maximum - head.splits.front().blocks.front().maximum;
+    const BlockRecord& block = records[split].blocks.front();
+    return exp_reference(gap) * sum_of(block.after(AttentionStep::row_sum));
+  }
+
   void add_merge(HeadErrors& head, std::int64_t blocks) {
     const HeadRecord& record = input_.record;
     if (record.merged.empty()) return;
-    const DoubleDouble common = log_of(record.splits[0]);
     std::vector<DoubleDouble> weights;
     DoubleDouble sum;
-    for (const SplitRecord& split : record.splits) {
-      weights.push_back(exp_reference(log_of(split) - common));
+    for (std::size_t split = 0; split < record.splits.size(); ++split) {
+      weights.push_back(weight_of(head, split));
       sum = sum + weights.back();
     }
     taker_.go_to(fmt::format("query head {}", input_.head), blocks);
@@ -276,8 +358,8 @@ class Builder {
   const StorageSums* sums_;
   bool base_2_log_sums_ = false;
   DoubleDouble score_factor_;
-  std::vector<float> before_;        ///< the output before a block
-  std::vector<float> eager_output_;  ///< not yet rounded to storage
+  std::vector<float> before_;       ///< the output before a block
+  std::vector<float> last_output_;  ///< of the last split, not divided or rounded
 };
 
 }  // namespace

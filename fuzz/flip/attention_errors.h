@@ -27,9 +27,11 @@ struct StepErrors {
 /// One block of keys.
 struct BlockErrors {
   std::int64_t first_key = 0;
-  std::vector<DoubleDouble> scores;  ///< exact q·k; where queries are scaled, times the scale
+  /// Exact q·k; where queries, or queries and keys, are scaled before, times the scale.
+  std::vector<DoubleDouble> scores;
   DoubleDouble maximum;
-  DoubleDouble maximum_before;  ///< in the block before; `maximum` in the first one
+  DoubleDouble maximum_before;    ///< in the block before; `maximum` in the first one
+  StepErrors of_scaled_operands;  ///< on q·k
   StepErrors of_scores, of_stored_scores, of_scaled_scores, of_exponents, of_exponentials;
   StepErrors of_rescaling;  ///< the factor's error, then that of its products
   StepErrors of_row_sum, of_probabilities;
@@ -38,6 +40,7 @@ struct BlockErrors {
 
 struct SplitErrors {
   std::vector<BlockErrors> blocks;
+  /// By the row sum; where probabilities are divided, rounding the split's output to storage.
   StepErrors of_division;
   StepErrors of_log_sum;
 };
@@ -53,9 +56,10 @@ struct HeadInput {
 
 /// One query head and its share of the difference of the logits.
 struct HeadErrors {
-  bool eager = false;
+  bool divides_first = false;       ///< probabilities are divided by the row sum, then multiply V
   bool sums_stored = false;         ///< the row sum is that of the probabilities as they multiply V
   bool natural = false;             ///< exponents are to base e
+  DoubleDouble score_scale;         ///< of q·k in scaled scores: 1 ÷ √head_dim, or 1
   DoubleDouble scale;               ///< of the scores in exponents: 1 ÷ √head_dim, or 1
   std::vector<DoubleDouble> along;  ///< of each key's value: Σ over the difference of the rows
   std::vector<SplitErrors> splits;

@@ -57,7 +57,9 @@ class AttentionRecorder : public AttentionObserver {
     } else if (step == AttentionStep::log_sum) {
       split.log_sum = numbers[0];
     } else {
-      if (step == AttentionStep::scores) split.blocks.push_back({.place = place});
+      const bool is_new = split.blocks.empty() || !is_same_block(split.blocks.back(), place) ||
+                          split.blocks.back().numbers.contains(step);
+      if (is_new) split.blocks.push_back({.place = place});
       split.blocks.back().numbers[step] = std::move(copy);
     }
   }
@@ -66,6 +68,10 @@ class AttentionRecorder : public AttentionObserver {
   [[nodiscard]] const std::map<std::int64_t, HeadRecord>& heads() const { return heads_; }
 
  private:
+  static bool is_same_block(const BlockRecord& block, const AttentionPlace& place) {
+    return block.place.first_key == place.first_key && block.place.keys == place.keys;
+  }
+
   std::map<std::int64_t, HeadRecord> heads_;
 };
 

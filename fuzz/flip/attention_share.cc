@@ -16,14 +16,14 @@ class Replay {
   Replay(const HeadErrors& head, const std::vector<char>& exact) : head_(head), exact_(exact) {}
 
   DoubleDouble run() {
-    if (head_.eager) return eager(head_.splits[0].blocks[0]) + error(head_.of_output);
     const bool merges = !head_.of_merge.errors.empty();
     DoubleDouble total;
     DoubleDouble weights;
     const DoubleDouble common = head_.splits[0].blocks.back().maximum;
     for (const SplitErrors& split : head_.splits) {
-      const State state = walk(split);
-      const DoubleDouble output = state.output / state.sum + error(split.of_division);
+      const State state = head_.divides_first ? divided(split.blocks.front()) : walk(split);
+      const DoubleDouble output = (head_.divides_first ? state.output : state.output / state.sum) +
+                                  error(split.of_division);
       if (!merges) return output + error(head_.of_output);
       const DoubleDouble gap = split.blocks.back().maximum - common;
       const DoubleDouble weight =
@@ -46,9 +46,16 @@ class Replay {
     return step.errors[i];
   }
 
-  /// e^x of an exponent x, which is to base 2 or e.
-  [[nodiscard]] DoubleDouble exponential(DoubleDouble x) const {
-    return exp_reference(head_.natural ? x : x * exp_constants::ln2);
+  /// The exponential of a key.
+  [[nodiscard]] DoubleDouble exponential(const BlockErrors& block, std::size_t j) const {
+    DoubleDouble s = block.scores[j] + error(block.of_scaled_operands, j) +
+                     error(block.of_scores, j) + error(block.of_stored_scores, j);
+    s = s * head_.score_scale + error(block.of_scaled_scores, j);
+    const DoubleDouble x = (s - block.maximum) * head_.scale;
+    const DoubleDouble base = exp_constants::ln2;  // where exponents are to base 2
+    const DoubleDouble exponent = head_.natural ? x + error(block.of_exponents, j)
+                                                : (x / base + error(block.of_exponents, j)) * base;
+    return exp_reference(exponent) + error(block.of_exponentials, j);
   }
 
   State walk(const SplitErrors& split) {
@@ -62,11 +69,7 @@ class Replay {
         state.sum = state.sum * r;
       }
       for (std::size_t j = 0; j < block.scores.size(); ++j) {
-        const DoubleDouble s = block.scores[j] + error(block.of_scores, j);
-        DoubleDouble x = (s - block.maximum) * head_.scale;
-        if (!head_.natural) x = x / exp_constants::ln2;
-        const DoubleDouble p =
-            exponential(x + error(block.of_exponents, j)) + error(block.of_exponentials, j);
+        const DoubleDouble p = exponential(block, j);
         const DoubleDouble stored = p + error(block.of_probabilities, j);
         state.sum = state.sum + (head_.sums_stored ? stored : p);
         state.output = state.output + stored * head_.along[at(block.first_key) + j];
@@ -77,23 +80,21 @@ class Replay {
     return state;
   }
 
-  DoubleDouble eager(const BlockErrors& block) {
+  /// One block whose probabilities are divided by the row sum before they multiply V.
+  State divided(const BlockErrors& block) {
     std::vector<DoubleDouble> p(block.scores.size());
-    DoubleDouble sum;
+    State state;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      const DoubleDouble s =
-          block.scores[j] + error(block.of_scores, j) + error(block.of_stored_scores, j);
-      const DoubleDouble x = s * head_.scale + error(block.of_scaled_scores, j) - block.maximum;
-      p[j] = exp_reference(x + error(block.of_exponents, j)) + error(block.of_exponentials, j);
-      sum = sum + p[j];
+      p[j] = exponential(block, j);
+      state.sum = state.sum + p[j];
     }
-    sum = sum + error(block.of_row_sum);
-    DoubleDouble output;
+    state.sum = state.sum + error(block.of_row_sum);
     for (std::size_t j = 0; j < p.size(); ++j) {
-      output = output + (p[j] / sum + error(block.of_probabilities, j)) * head_.along[j];
+      const DoubleDouble stored = p[j] / state.sum + error(block.of_probabilities, j);
+      state.output = state.output + stored * head_.along[at(block.first_key) + j];
     }
-    for (const StepErrors& step : block.of_values) output = output + error(step);
-    return output;
+    for (const StepErrors& step : block.of_values) state.output = state.output + error(step);
+    return state;
   }
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }

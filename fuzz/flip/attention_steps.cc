@@ -106,7 +106,7 @@ std::vector<StepErrors> product_errors(StepTaker& taker, const BlockProduct& pro
   const auto sum = attention::ProductSum::parse(product.order, product.product, product.operand);
   const auto after = product.record.after(AttentionStep::output);
   const std::int64_t keys = product.record.place.keys;
-  const auto format = sum ? sum->output() : softfloat::Format(softfloat::binary32);
+  const softfloat::Format format = sum ? sum->output() : product.output;
   std::vector<StepErrors> errors;
   if (sum && sum->unit() != nullptr) {
     const std::int64_t step = std::int64_t{sum->unit()->fan_in} * sum->unit()->blocks;

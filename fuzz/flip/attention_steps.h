@@ -86,6 +86,7 @@ struct BlockProduct {
   std::string_view order;         ///< text of StorageSums::values
   Product product = Product::rounded;
   softfloat::Format operand;
+  softfloat::Format output;  ///< where the order has no format of its own
 };
 
 /// The errors of P·V, one instruction of the matrix unit after the other where that gives the

@@ -49,8 +49,7 @@ struct Blame {
 };
 
 /// Errors (cannot_tell): no flip; numbers that are not finite; roundings that do not add up to the
-/// path's result, which would be a defect. (usage): an attention kernel whose steps are not
-/// observed.
+/// path's result, which would be a defect. (usage): an attention kernel that there is none of.
 [[nodiscard]] Result<Blame> blame(const FlipScorer& scorer, const FlipCase& flip_case);
 
 /// The roundings of one path, any of which can be made exact.

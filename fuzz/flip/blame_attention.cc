@@ -75,18 +75,8 @@ Result<std::unique_ptr<RoundingModel>> attention_roundings(const FlipScorer& sco
                                                            std::size_t path) {
   const std::string& name = flip_case.shape.kernels[path].kernel;
   const AttentionKernel* const kernel = find_attention_kernel(name);
-  const auto not_observed = [&] {
-    return Error{ErrorKind::usage,
-                 fmt::format("attention kernel {}: its roundings cannot be told apart; those of "
-                             "online tiles and of eager kernels by orders can",
-                             name)};
-  };
-  if (kernel == nullptr || (kernel->tiles == nullptr && kernel->eager == nullptr)) {
-    return not_observed();
-  }
-  if (kernel->eager != nullptr &&
-      (!kernel->eager->scores_kernel.empty() || kernel->eager->scale_on_both)) {
-    return not_observed();
+  if (kernel == nullptr) {
+    return Error{ErrorKind::usage, fmt::format("attention kernel {}: unknown", name)};
   }
   AttentionRecorder recorder;
   const std::vector<float> outputs = scorer.outputs(flip_case, path, SimdLevel::scalar, &recorder);

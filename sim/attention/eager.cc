@@ -64,6 +64,8 @@ class Eager {
       multiply_all(q, factor);
       multiply_all(k_scaled, factor);
       k = k_scaled.data();
+      show(AttentionStep::scaled_query, tile, q);
+      show_to_all(AttentionStep::scaled_keys, tile, k_scaled);
     }
     std::vector<float> p(index(rows * shape.kv_len));
     Result<bool> done = multiply(sums_.scores, sums_.kernels.scores,
@@ -112,11 +114,23 @@ class Eager {
     const std::int64_t rows = tile.count * shape.group();
     const std::size_t of_row = numbers.size() / index(rows);
     for (std::int64_t row = 0; row < rows; ++row) {
-      const AttentionPlace place{.head = tile.kv_head * shape.group() + row % shape.group(),
-                                 .query = run_.query_of(tile, row),
-                                 .keys = shape.kv_len};
-      run_.show(step, place, numbers.subspan(index(row) * of_row, of_row));
+      run_.show(step, place_of(tile, row), numbers.subspan(index(row) * of_row, of_row));
     }
+  }
+
+  /// Tells the observer, for every row, what all rows share.
+  void show_to_all(AttentionStep step, const QueryTile& tile,
+                   std::span<const float> numbers) const {
+    if (run_.observer == nullptr) return;
+    for (std::int64_t row = 0; row < tile.count * run_.shape().group(); ++row) {
+      run_.show(step, place_of(tile, row), numbers);
+    }
+  }
+  [[nodiscard]] AttentionPlace place_of(const QueryTile& tile, std::int64_t row) const {
+    const AttentionShape& shape = run_.shape();
+    return {.head = tile.kv_head * shape.group() + row % shape.group(),
+            .query = run_.query_of(tile, row),
+            .keys = shape.kv_len};
   }
 
   void to_storage(std::span<float> values) const {
@@ -175,10 +189,12 @@ class Eager {
     const std::int64_t rows = tile.count * run_.shape().group();
     const std::int64_t keys = run_.shape().kv_len;
     if (sums_.kernels.softmax != nullptr) {
-      return apply_softmax(
+      Result<bool> done = apply_softmax(
           *sums_.kernels.softmax,
           {.storage = run_.problem.storage, .rows = rows, .columns = keys, .x = scores.data()},
           scores.data(), run_.engine_of_one());
+      if (done) show(AttentionStep::probabilities, tile, scores);
+      return done;
     }
     const auto step = [&](std::span<float> values) {
       if (rule_.softmax_in_storage) to_storage(values);

@@ -37,26 +37,44 @@ std::int64_t element(std::int64_t k) {
   return k / 4 * 4 + (k % 4 == 1 ? 2 : k % 4 == 2 ? 1 : k % 4);
 }
 
+/// The scores of one row.
+struct RowScores {
+  std::span<const float> scaled;
+  std::span<const float> unscaled;  ///< for an observer; empty where there is none
+};
+
 class LlamaCpu {
  public:
   explicit LlamaCpu(const Run& run) : run_(run), level_(run.options.engine.level) {}
 
   Result<bool> run_tile(const QueryTile& tile, AttentionResult& result) const {
     const AttentionShape& shape = run_.shape();
-    const Result<std::vector<float>> scores = scores_of(tile);
+    Result<std::vector<float>> scores = scores_of(tile);
     if (!scores) return scores.error();
+    std::vector<float> unscaled;  // for an observer
+    if (run_.observer != nullptr) unscaled = *scores;
+    scale_and_cap(*scores, run_.scale, run_.problem.mask.soft_cap);
     for (std::int64_t row = 0; row < tile.count * shape.group(); ++row) {
       const std::span<const float> own =
           std::span(scores.value()).subspan(index(row * shape.kv_len), index(shape.kv_len));
       const KeyRange seen = visible_keys(shape, run_.problem.mask, run_.query_of(tile, row));
       const std::int64_t length = keys_of_chunk(run_.problem);
+      AttentionPlace place{.head = tile.kv_head * shape.group() + row % shape.group(),
+                           .query = run_.query_of(tile, row)};
+      RowScores of_row{own, {}};
+      if (run_.observer != nullptr) {
+        of_row.unscaled = std::span(unscaled).subspan(index(row * shape.kv_len), own.size());
+      }
       State state;
       for (std::int64_t first = 0; first < shape.kv_len; first += length) {
         const KeyRange keys = intersect(seen, {first, first + length});
-        if (!keys.empty()) merge(run_keys(tile.kv_head, keys, own), state);
+        if (!keys.empty()) merge(run_keys(tile.kv_head, keys, of_row, place), state);
+        ++place.split;
       }
       if (state.o.empty()) continue;  // sees no key: +0
       multiply_by(state.o, 1 / state.sum);
+      place.split = 0;
+      run_.show(AttentionStep::split_output, place, state.o);
       std::copy(state.o.begin(), state.o.end(),
                 result.out.begin() + run_.row_of(tile, row) * shape.head_dim);
       result.lse[index(run_.row_of(tile, row))] = state.maximum + log_f32(state.sum);
@@ -65,7 +83,7 @@ class LlamaCpu {
   }
 
  private:
-  /// [rows][kv_len], scaled: whole steps of 32 elements on the engine, the rest in binary64.
+  /// [rows][kv_len], not scaled: whole steps of 32 elements on the engine, the rest in binary64.
   [[nodiscard]] Result<std::vector<float>> scores_of(const QueryTile& tile) const {
     const AttentionShape& shape = run_.shape();
     const std::int64_t dim = shape.head_dim;
@@ -109,18 +127,20 @@ class LlamaCpu {
         score = static_cast<float>(rest);
       }
     }
-    scale_and_cap(scores, run_.scale, run_.problem.mask.soft_cap);
     return scores;
   }
 
   /// Keys one after another.
-  [[nodiscard]] State run_keys(std::int64_t kv_head, const KeyRange& keys,
-                               std::span<const float> scores) const {
+  [[nodiscard]] State run_keys(std::int64_t kv_head, const KeyRange& keys, const RowScores& scores,
+                               AttentionPlace place) const {
     const std::int64_t dim = run_.shape().head_dim;
+    place.keys = 1;
     State state;
     state.o.resize(index(dim));
     for (std::int64_t j = keys.begin; j < keys.end; ++j) {
-      const float s = scores[index(j)];
+      const float s = scores.scaled[index(j)];
+      place.first_key = j;
+      if (run_.observer != nullptr) show_scores(place, scores.unscaled[index(j)], s);
       float rescale = 1;
       float weight = 1;
       if (s > state.maximum) {
@@ -128,14 +148,34 @@ class LlamaCpu {
         state.maximum = s;
         multiply_by(state.o, rescale);
         round_to_storage(state.o);
+        run_.show(AttentionStep::rescaled_output, place, state.o);
       } else {
         weight = exp_f32(s - state.maximum);
       }
       multiply_add({run_.values(kv_head).floats() + j * dim, index(dim)}, weight, state.o, level_);
       round_to_storage(state.o);
       state.sum = std::fma(state.sum, rescale, weight);
+      if (run_.observer != nullptr) show_key(place, s, rescale, weight, state);
     }
     return state;
+  }
+
+  void show_scores(const AttentionPlace& place, float score, float scaled) const {
+    run_.show(AttentionStep::scores, place, {&score, 1});
+    run_.show(AttentionStep::scaled_scores, place, {&scaled, 1});
+  }
+
+  /// What one key made of the state.
+  void show_key(const AttentionPlace& place, float scaled, float rescale, float weight,
+                const State& state) const {
+    const float exponent = scaled - state.maximum;
+    run_.show(AttentionStep::maximum, place, {&state.maximum, 1});
+    run_.show(AttentionStep::rescale, place, {&rescale, 1});
+    run_.show(AttentionStep::exponents, place, {&exponent, 1});
+    run_.show(AttentionStep::exponentials, place, {&weight, 1});
+    run_.show(AttentionStep::row_sum, place, {&state.sum, 1});
+    run_.show(AttentionStep::probabilities, place, {&weight, 1});
+    run_.show(AttentionStep::output, place, state.o);
   }
 
   /// The next chunk's state is joined to those before it.

@@ -76,14 +76,19 @@ class Paged {
     for (std::int64_t g = 0; g < shape.group(); ++g) {
       const std::span<const float> row =
           std::span(scores.value()).subspan(index(g * shape.kv_len), index(shape.kv_len));
+      AttentionPlace place{.head = kv_head * shape.group() + g};
       std::vector<Partition> parts;
-      for (std::int64_t first = 0; first < shape.kv_len; first += keys_of_partition) {
-        const std::int64_t keys = std::min(keys_of_partition, shape.kv_len - first);
-        parts.push_back(partition(row.subspan(index(first), index(keys)),
-                                  run_.values(kv_head).floats() + first * shape.head_dim));
+      for (; place.first_key < shape.kv_len; place.first_key += keys_of_partition) {
+        place.keys = std::min(keys_of_partition, shape.kv_len - place.first_key);
+        parts.push_back(partition(row.subspan(index(place.first_key), index(place.keys)),
+                                  run_.values(kv_head).floats() + place.first_key * shape.head_dim,
+                                  place));
+        if (keys_of_partition < shape.kv_len) {
+          run_.show(AttentionStep::split_output, place, parts.back().out);
+        }
+        ++place.split;
       }
-      const std::int64_t head = kv_head * shape.group() + g;
-      merge(parts, out.subspan(index(head * shape.head_dim), index(shape.head_dim)));
+      merge(parts, place, out.subspan(index(place.head * shape.head_dim), index(shape.head_dim)));
     }
     return true;
   }
@@ -133,22 +138,32 @@ class Paged {
                                           .b_stride = shape.kv_len},
                                          scores.data(), shape.kv_len, run_.engine_of_one());
     if (!done) return done.error();
-    for (float& s : scores) s *= run_.scale;
     return scores;
   }
 
-  [[nodiscard]] Partition partition(std::span<const float> scores, const float* values) const {
+  /// From q·k, not yet scaled.
+  [[nodiscard]] Partition partition(std::span<const float> scores, const float* values,
+                                    const AttentionPlace& place) const {
     Partition part;
     std::vector<float> p(scores.begin(), scores.end());
+    run_.show(AttentionStep::scores, place, p);
+    multiply_by(p, run_.scale);
+    run_.show(AttentionStep::scaled_scores, place, p);
     part.maximum = lowest_score;
     for (const float s : p) part.maximum = s > part.maximum ? s : part.maximum;
+    run_.show(AttentionStep::maximum, place, {&part.maximum, 1});
     for (float& x : p) x = (x - part.maximum) * log2_e;
+    run_.show(AttentionStep::exponents, place, p);
     exp_.exp2(p, p, level_);
+    run_.show(AttentionStep::exponentials, place, p);
     part.sum = sum_over_threads(p);
+    run_.show(AttentionStep::row_sum, place, {&part.sum, 1});
     const float inverse = 1 / (part.sum + smallest_sum);
     for (float& x : p) x *= inverse;
     round_to_storage(p);
+    run_.show(AttentionStep::probabilities, place, p);
     part.out = values_of(p, values);
+    run_.show(AttentionStep::output, place, part.out);
     round_to_storage(part.out);
     return part;
   }
@@ -217,7 +232,8 @@ class Paged {
     }
   }
 
-  void merge(std::span<const Partition> parts, std::span<float> out) const {
+  void merge(std::span<const Partition> parts, const AttentionPlace& place,
+             std::span<float> out) const {
     if (parts.size() == 1) {
       std::copy(parts[0].out.begin(), parts[0].out.end(), out.begin());
       return;
@@ -237,6 +253,7 @@ class Paged {
       for (std::size_t d = 0; d < out.size(); ++d) weighted[d] = parts[i].out[d] * weights[i];
       multiply_add(weighted, inverse, out, level_);
     }
+    run_.show(AttentionStep::merged_output, place, out);
     round_to_storage(out);
   }
 

@@ -78,8 +78,21 @@ class TorchCpu {
 
   Result<bool> multiply_scores(const QueryTile& tile, const KeyRange& block, State& state) const;
   Result<bool> run_block(const QueryTile& tile, const KeyRange& block, State& state) const;
-  void softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p, State& state) const;
+  void softmax_row(std::int64_t row, const AttentionPlace& place, const KeyRange& seen,
+                   std::span<float> p, State& state) const;
   [[nodiscard]] float exponentials(std::span<float> x) const;
+  [[nodiscard]] AttentionPlace place_of(const QueryTile& tile, std::int64_t row,
+                                        const KeyRange& block) const {
+    const std::int64_t group = run_.shape().group();
+    return {.head = tile.kv_head * group + row % group,
+            .query = run_.query_of(tile, row),
+            .first_key = block.begin,
+            .keys = block.size()};
+  }
+  /// Tells the observer what a block gave: of every row that is computed, the same count of
+  /// numbers.
+  void show_rows(AttentionStep step, const QueryTile& tile, const KeyRange& block,
+                 std::span<const float> numbers) const;
   Result<bool> add_values(const QueryTile& tile, const KeyRange& block, State& state) const;
 
   const Run& run_;
@@ -121,6 +134,7 @@ Result<bool> TorchCpu::run_tile(const QueryTile& tile, AttentionResult& result) 
     if (state.started[index(row)] == 0) continue;
     const std::span<float> o(state.o.data() + row * dim, index(dim));
     multiply_by(o, 1 / state.sum[index(row)]);
+    run_.show(AttentionStep::split_output, place_of(tile, row, {}), o);
     static_cast<void>(round_values(run_.problem.storage, o, o, level_));
     const std::int64_t to = run_.row_of(tile, row);
     std::copy(o.begin(), o.end(), result.out.begin() + to * dim);
@@ -156,6 +170,17 @@ Result<bool> TorchCpu::multiply_scores(const QueryTile& tile, const KeyRange& bl
   return true;
 }
 
+void TorchCpu::show_rows(AttentionStep step, const QueryTile& tile, const KeyRange& block,
+                         std::span<const float> numbers) const {
+  if (run_.observer == nullptr) return;
+  const std::int64_t rows = tile.count * run_.shape().group();
+  const std::size_t of_row = numbers.size() / index(rows);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (run_.query_of(tile, row) < run_.problem.first_query) continue;
+    run_.show(step, place_of(tile, row, block), numbers.subspan(index(row) * of_row, of_row));
+  }
+}
+
 Result<bool> TorchCpu::run_block(const QueryTile& tile, const KeyRange& block, State& state) const {
   const AttentionShape& shape = run_.shape();
   const std::int64_t keys = block.size();
@@ -164,21 +189,29 @@ Result<bool> TorchCpu::run_block(const QueryTile& tile, const KeyRange& block, S
   for (std::int64_t row = 0; row < state.rows; ++row) {
     const KeyRange seen =
         intersect(visible_keys(shape, run_.problem.mask, run_.query_of(tile, row)), block);
-    softmax_row(row, {seen.begin - block.begin, seen.end - block.begin},
+    softmax_row(row, place_of(tile, row, block), {seen.begin - block.begin, seen.end - block.begin},
                 std::span(state.p).subspan(index(row * keys), index(keys)), state);
   }
   const auto p = std::span(state.p).first(index(state.rows * keys));
   static_cast<void>(round_values(run_.problem.storage, p, p, level_));
-  return add_values(tile, block, state);
+  show_rows(AttentionStep::probabilities, tile, block, p);
+  done = add_values(tile, block, state);
+  if (done) show_rows(AttentionStep::output, tile, block, state.o);
+  return done;
 }
 
-void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<float> p,
-                           State& state) const {
+void TorchCpu::softmax_row(std::int64_t row, const AttentionPlace& place, const KeyRange& seen,
+                           std::span<float> p, State& state) const {
+  const auto show = [&](AttentionStep step, std::span<const float> numbers) {
+    if (place.query >= run_.problem.first_query) run_.show(step, place, numbers);
+  };
+  show(AttentionStep::scores, p);
   scale_and_cap(p, run_.scale, run_.problem.mask.soft_cap);
   for (std::size_t j = 0; j < p.size(); ++j) {
     const auto key = static_cast<std::int64_t>(j);
     if (key < seen.begin || key >= seen.end) p[j] = no_score;
   }
+  show(AttentionStep::scaled_scores, p);
   float& maximum = state.maximum[index(row)];
   const float before = maximum;
   for (const float s : p) maximum = s > maximum ? s : maximum;
@@ -186,14 +219,21 @@ void TorchCpu::softmax_row(std::int64_t row, const KeyRange& seen, std::span<flo
     std::ranges::fill(p, 0.0F);  // no score but −∞ so far: no exponential of −∞ − (−∞)
     return;
   }
+  show(AttentionStep::maximum, {&maximum, 1});
   for (float& s : p) s -= maximum;
-  const float block_sum = exponentials(p);
   const float r = rescale_exp_.exp(before - maximum);
+  show(AttentionStep::rescale, {&r, 1});
+  show(AttentionStep::exponents, p);
+  const float block_sum = exponentials(p);
+  show(AttentionStep::exponentials, p);
   float& sum = state.sum[index(row)];
   sum = std::fma(r, sum, block_sum);
+  show(AttentionStep::row_sum, {&sum, 1});
   if (state.started[index(row)] != 0) {
     const std::int64_t dim = run_.shape().head_dim;
-    multiply_by(std::span(state.o).subspan(index(row * dim), index(dim)), r);
+    const std::span<float> o = std::span(state.o).subspan(index(row * dim), index(dim));
+    multiply_by(o, r);
+    show(AttentionStep::rescaled_output, o);
   }
   state.started[index(row)] = 1;
 }
