@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,30 +15,52 @@
 #include "cli/printable.h"
 #include "cli/progress.h"
 #include "experiments/controls/controls.h"
+#include "experiments/work.h"
 
 namespace kvsim {
 namespace {
 
 using experiments::StudyRow;
 
-/// Seconds that a row of the model takes, about: a prompt's pass and a few tokens of the arm with
-/// the cache.
-Result<double> seconds_per_row(const ExperimentRequest& request) {
-  const experiments::StudySetup& setup = request.setup;
-  const auto arm = experiments::prepare(*setup.engine, setup.on);
-  if (!arm) return arm.error();
-  const std::vector<TokenId>& prompt = setup.prompts.front().prompt.ids;
-  constexpr std::int64_t tokens = 4;
-  const auto start = std::chrono::steady_clock::now();
-  auto text = arm->open(prompt, tokens);
+/// The first tokens of an arm's text: the rows of the model that it computes, and the seconds.
+struct TimedText {
+  std::int64_t rows = 0;
+  double seconds = 0;
+};
+
+Result<TimedText> timed_text(const Engine& engine, const Arm& arm,
+                             std::span<const TokenId> prompt) {
+  constexpr std::int64_t tokens = 3;
+  Result<experiments::ArmWork> work = experiments::ArmWork::of(engine, arm);
+  if (!work) return work.error();
+  const Result<std::int64_t> rows = work->text(std::ssize(prompt), tokens);
+  if (!rows) return rows.error();
+  auto first = work->arm().open(prompt.first(1), 1);  // what is made once is not measured
+  if (!first) return first.error();
+  if (const auto pass = first->next({}); !pass) return pass.error();
+  auto text = work->arm().open(prompt, tokens);
   if (!text) return text.error();
+  const auto start = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < tokens; ++i) {
     const auto pass = text->next({});
     if (!pass) return pass.error();
     text->feed(prompt.back());
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  return taken.count() / static_cast<double>(std::ssize(prompt) + tokens);
+  return TimedText{*rows, taken.count()};
+}
+
+/// Seconds that a row of the model takes, about: of the first tokens of both arms.
+Result<double> seconds_per_row(const ExperimentRequest& request) {
+  const experiments::StudySetup& setup = request.setup;
+  TimedText both;
+  for (const Arm* const arm : {&setup.on, &setup.off}) {
+    const auto text = timed_text(*setup.engine, *arm, setup.prompts.front().prompt.ids);
+    if (!text) return text.error();
+    both.rows += text->rows;
+    both.seconds += text->seconds;
+  }
+  return both.seconds / static_cast<double>(both.rows);
 }
 
 std::string time_text(double seconds) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "run/kept_rows.h"
 #include "run/model_shape.h"
 #include "run/model_weights.h"
 #include "run/repeated_heads.h"
@@ -29,10 +30,13 @@ const softfloat::Format& format_of(Dtype dtype) {
   return softfloat::binary32;
 }
 
-class SimArm : public EngineArm {
+class SimArm : public EngineArm, public KeepsRows {
  public:
-  SimArm(ArmSetup setup, std::string name, DecoderFormats formats)
-      : setup_(std::move(setup)), name_(std::move(name)), formats_(formats) {}
+  SimArm(ArmSetup setup, IncrementalDecoder decoder, std::string name, DecoderFormats formats)
+      : setup_(std::move(setup)),
+        decoder_(std::move(decoder)),
+        name_(std::move(name)),
+        formats_(formats) {}
 
   std::string dispatch() const override { return name_; }
   const softfloat::Format& logit_format() const override { return formats_.logits; }
@@ -54,6 +58,12 @@ class SimArm : public EngineArm {
     }
     return list;
   }
+  bool keeps_rows(std::int64_t before, std::int64_t after, const Launch& launch) const override {
+    return setup_.common_rows == CommonRows::kept &&
+           is_from_start(launch_of_pass(launch, {0, before, 0})) &&
+           is_from_start(launch_of_pass(launch, {0, after, 0})) &&
+           decoder_.keeps_rows(before, after);
+  }
   Result<std::unique_ptr<EngineSequence>> open(std::int64_t /*capacity*/,
                                                const Launch& launch) const override {
     return open_sequence(setup_, launch);
@@ -61,6 +71,7 @@ class SimArm : public EngineArm {
 
  private:
   ArmSetup setup_;
+  IncrementalDecoder decoder_;  ///< says which rows are kept; sequences have their own
   std::string name_;
   DecoderFormats formats_;
 };
@@ -131,9 +142,10 @@ Result<std::unique_ptr<EngineArm>> SimEngine::arm(std::span<const ArmSetting> se
   ArmSetup setup{repeated ? &repeated->shape : &shape_, repeated ? &repeated->weights : &weights_,
                  std::move(options), common_rows_, std::move(rope_origin)};
   // What the decoder refuses is refused before anything is written.
-  if (const auto made = make_decoder(setup); !made) return made.error();
-  return std::unique_ptr<EngineArm>(
-      std::make_unique<SimArm>(std::move(setup), std::move(read->name), *formats));
+  Result<IncrementalDecoder> decoder = make_decoder(setup);
+  if (!decoder) return decoder.error();
+  return std::unique_ptr<EngineArm>(std::make_unique<SimArm>(std::move(setup), std::move(*decoder),
+                                                             std::move(read->name), *formats));
 }
 
 }  // namespace

@@ -12,6 +12,11 @@ std::span<const std::int64_t> PassLaunch::lengths() const {
   return {};
 }
 
+bool is_from_start(const PassLaunch& launch) {
+  return launch.first == 0 && launch.padding == 0 && launch.drafts == 0 &&
+         launch.kv_lens.size() == 1 && launch.all_rows == launch.rows;
+}
+
 PassLaunch launch_of_pass(const Launch& launch, const PlanStep& step) {
   const std::int64_t prompt = launch.prompt_tokens;
   std::int64_t longest = prompt;

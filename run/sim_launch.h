@@ -23,6 +23,9 @@ struct PassLaunch {
   [[nodiscard]] std::span<const std::int64_t> lengths() const;
 };
 
+/// Whether a pass begins with row 0 and has nothing beside the sequence's own rows.
+[[nodiscard]] bool is_from_start(const PassLaunch& launch);
+
 /// The launch of a pass.
 ///
 /// A pass that computes one token behind the prompt has `verify_width` rows, as have those of its

@@ -59,12 +59,6 @@ class SimSequence : public EngineSequence {
   std::vector<TokenId> from_start_;
 };
 
-/// Whether a pass begins with row 0 and has nothing beside the sequence's own rows.
-bool is_from_start(const PassLaunch& launch) {
-  return launch.first == 0 && launch.padding == 0 && launch.drafts == 0 &&
-         launch.kv_lens.size() == 1 && launch.all_rows == launch.rows;
-}
-
 /// Rows of a pass from the start that the pass before it left with the bits that this one gives.
 std::int64_t SimSequence::known_rows(const PassLaunch& launch,
                                      std::span<const TokenId> tokens) const {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "experiments/controls/control.h"
 #include "experiments/study_lines.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 #include "softfloat/sha256.h"
 
 namespace kvsim::experiments {
@@ -34,12 +36,17 @@ class Controls : public Study {
 };
 
 Result<std::vector<StudyUnit>> Controls::units(const StudySetup& setup) const {
+  Result<TextGroup> texts =
+      TextGroup::of(*setup.engine, std::array{setup.on, setup.off}, setup.new_tokens);
+  if (!texts) return texts.error();
   std::vector<StudyUnit> list;
   list.reserve(control_rows().size() * setup.prompts.size());
   for (const ControlRow& row : control_rows()) {
     for (std::int64_t prompt = 0; prompt < std::ssize(setup.prompts); ++prompt) {
-      const auto& ids = setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids;
-      list.push_back({part_of(row), prompt, 0, row.texts * (std::ssize(ids) + setup.new_tokens)});
+      const Result<std::int64_t> both = texts->work(prompt_tokens(setup, prompt));
+      if (!both) return both.error();
+      // Half of the texts are each arm's, about.
+      list.push_back({part_of(row), prompt, 0, row.texts * *both / 2});
     }
   }
   return list;

@@ -140,13 +140,26 @@ Result<std::optional<ForkPair>> find_fork(const StudyArm& live, const StudyArm& 
   return best;
 }
 
+std::vector<std::int64_t> even_steps(const ForkOptions& options) {
+  std::vector<std::int64_t> steps;
+  for (std::int64_t i = 1; i <= options.tries; ++i) {
+    const std::int64_t step =
+        std::max<std::int64_t>(2, i * options.new_tokens / (options.tries + 1));
+    if (step < options.new_tokens && (steps.empty() || steps.back() < step)) steps.push_back(step);
+  }
+  return steps;
+}
+
+Result<std::int64_t> fork_work(ArmWork& rebuilt, std::int64_t prompt_tokens, std::int64_t step) {
+  const Result<std::int64_t> cache = rebuilt.cache(prompt_tokens, step - 1);
+  if (!cache) return cache;
+  return *cache + 2;
+}
+
 Result<std::vector<ForkPair>> even_forks(const StudyArm& live, const StudyArm& rebuilt,
                                          std::span<const TokenId> prompt,
                                          const ForkOptions& options) {
-  std::vector<std::int64_t> wanted;
-  for (std::int64_t i = 1; i <= options.tries; ++i) {
-    wanted.push_back(std::max<std::int64_t>(2, i * options.new_tokens / (options.tries + 1)));
-  }
+  const std::vector<std::int64_t> wanted = even_steps(options);
   std::vector<Candidate> steps;
   const Result<bool> followed = follow_text(
       live, prompt, options,

@@ -9,6 +9,7 @@
 
 #include "experiments/protocol/transplant.h"
 #include "experiments/setup.h"
+#include "experiments/work.h"
 #include "softfloat/result.h"
 
 /// Two caches over the same tokens, one made as an arm makes it and one by a single pass, at a step
@@ -53,6 +54,14 @@ struct ForkOptions {
                                                         const StudyArm& rebuilt,
                                                         std::span<const TokenId> prompt,
                                                         const ForkOptions& options);
+
+/// The steps of even_forks(), of a text that does not end before.
+[[nodiscard]] std::vector<std::int64_t> even_steps(const ForkOptions& options);
+
+/// What making the second cache of a fork computes, and both passes over the row behind it. Errors
+/// as of ArmWork::cache().
+[[nodiscard]] Result<std::int64_t> fork_work(ArmWork& rebuilt, std::int64_t prompt_tokens,
+                                             std::int64_t step);
 
 /// Forks at `tries` steps spread evenly over the new tokens, from the third on, whatever happens
 /// there; those behind the text's end are left out. Errors of the engines.

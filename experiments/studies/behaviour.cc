@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "experiments/studies/behaviour_figures.h"
 #include "experiments/studies/behaviour_tables.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -48,20 +50,30 @@ std::vector<std::uint64_t> seeds_of(const Strategy& strategy, const StudySetup& 
 Result<std::vector<StudyUnit>> Behaviour::units(const StudySetup& setup) const {
   std::vector<StudyUnit> list;
   const std::int64_t prompts = std::ssize(setup.prompts);
-  const auto rows = [&](std::int64_t prompt) {
-    const auto& ids = setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids;
-    return 2 * (std::ssize(ids) + setup.new_tokens);
-  };
+  Result<TextGroup> texts =
+      TextGroup::of(*setup.engine, std::array{setup.on, setup.off}, setup.new_tokens);
+  if (!texts) return texts.error();
+  std::vector<std::int64_t> pairs;
+  std::vector<std::int64_t> unrelated;  // as if the partner were as long: right for the sum of all
+  for (std::int64_t prompt = 0; prompt < prompts; ++prompt) {
+    const std::int64_t length = prompt_tokens(setup, prompt);
+    const Result<std::int64_t> both = texts->work(length);
+    if (!both) return both.error();
+    pairs.push_back(*both);
+    const Result<std::int64_t> one = texts->arms.front().text(length, setup.new_tokens);
+    if (!one) return one.error();
+    unrelated.push_back(2 * *one);
+  }
   for (const Strategy& strategy : setup.strategies) {
     const std::vector<std::uint64_t> seeds = seeds_of(strategy, setup);
     for (const std::uint64_t seed : seeds) {
       for (std::int64_t prompt = 0; prompt < prompts; ++prompt) {
-        list.push_back({strategy.name, prompt, seed, rows(prompt)});
+        list.push_back({strategy.name, prompt, seed, pairs[static_cast<std::size_t>(prompt)]});
       }
     }
     for (std::int64_t prompt = 0; prompt < prompts && prompts > 1; ++prompt) {
       list.push_back({fmt::format("{}{}", strategy.name, unrelated_suffix), prompt, seeds.front(),
-                      rows(prompt)});
+                      unrelated[static_cast<std::size_t>(prompt)]});
     }
   }
   return list;

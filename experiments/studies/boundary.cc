@@ -3,6 +3,7 @@
 #include "experiments/studies/boundary.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "experiments/studies/boundary_order.h"
 #include "experiments/studies/boundary_sources.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -38,10 +40,13 @@ Result<std::vector<StudyUnit>> Boundary::units(const StudySetup& setup) const {
       if (!has) return has.error();
       if (!*has) continue;
     }
+    Result<TextGroup> texts =
+        TextGroup::of(*setup.engine, std::array{setup.on, *second}, setup.new_tokens);
+    if (!texts) return texts.error();
     for (std::int64_t prompt = 0; prompt < std::ssize(setup.prompts); ++prompt) {
-      const auto& ids = setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids;
-      list.push_back(
-          {std::string(source.name), prompt, 0, 2 * (std::ssize(ids) + setup.new_tokens)});
+      const Result<std::int64_t> work = texts->work(prompt_tokens(setup, prompt));
+      if (!work) return work.error();
+      list.push_back({std::string(source.name), prompt, 0, *work});
     }
   }
   return list;

@@ -13,6 +13,7 @@
 #include "experiments/studies/drift_figures.h"
 #include "experiments/studies/drift_tables.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -85,11 +86,15 @@ class DriftStudy : public Study {
 };
 
 Result<std::vector<StudyUnit>> DriftStudy::units(const StudySetup& setup) const {
+  Result<TextGroup> texts =
+      TextGroup::of(*setup.engine, std::array{setup.on, setup.off}, setup.new_tokens);
+  if (!texts) return texts.error();
   std::vector<StudyUnit> list;
   list.reserve(setup.prompts.size());
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    list.push_back({"greedy", static_cast<std::int64_t>(i), 0, 2 * rows});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const Result<std::int64_t> work = texts->work(prompt_tokens(setup, i));
+    if (!work) return work.error();
+    list.push_back({"greedy", i, 0, *work});
   }
   return list;
 }

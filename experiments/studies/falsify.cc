@@ -32,18 +32,18 @@ Result<Json> grid(const StudySetup& /*setup*/, const StudyUnit& unit) {
 struct PartRow {
   std::string_view name;
   Result<Json> (*measure)(const StudySetup& setup, const StudyUnit& unit);
-  std::int64_t arms = 0;  ///< texts of the model that one piece computes; 0: seeded numbers alone
-  bool has_steps = true;  ///< behind the prompt
+  /// Texts of the model that one piece computes; null: seeded numbers alone.
+  Result<std::vector<TextGroup>> (*texts)(const StudySetup& setup) = nullptr;
   std::int64_t least_prompts = 1;
 };
 
 constexpr std::array parts{
     PartRow{"lengths", sweep},
     PartRow{"grid", grid},
-    PartRow{"layers", measure_layers, 2},
-    PartRow{"cache", measure_cache, 2, false},
-    PartRow{"formats", measure_formats, 12},
-    PartRow{"unrelated", measure_unrelated, 2, true, 2},
+    PartRow{"layers", measure_layers, layers_texts},
+    PartRow{"cache", measure_cache, cache_texts},
+    PartRow{"formats", measure_formats, formats_texts},
+    PartRow{"unrelated", measure_unrelated, unrelated_texts, 2},
 };
 
 /// Texts of a strategy: "texts top-k".
@@ -54,8 +54,19 @@ std::int64_t draws_of(const StudySetup& setup) {
   return std::clamp<std::int64_t>(2 * std::ssize(setup.prompts), 4, 32);
 }
 
-std::int64_t rows_of(const StudySetup& setup, std::int64_t prompt, std::int64_t steps) {
-  return std::ssize(setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids) + steps;
+/// One piece for each prompt. Errors of TextGroup::work().
+Result<bool> add_units(const StudySetup& setup, const std::string& part, std::uint64_t seed,
+                       std::vector<TextGroup>& texts, std::vector<StudyUnit>& list) {
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    StudyUnit unit{part, i, seed, 0};
+    for (TextGroup& group : texts) {
+      const Result<std::int64_t> work = group.work(prompt_tokens(setup, i));
+      if (!work) return work.error();
+      unit.rows += *work;
+    }
+    list.push_back(std::move(unit));
+  }
+  return true;
 }
 
 class Falsify : public Study {
@@ -67,26 +78,30 @@ class Falsify : public Study {
 
 Result<std::vector<StudyUnit>> Falsify::units(const StudySetup& setup) const {
   std::vector<StudyUnit> list;
-  const auto prompts = std::ssize(setup.prompts);
   for (const PartRow& part : parts) {
-    if (prompts < part.least_prompts) continue;
-    const std::int64_t pieces = part.arms == 0 ? draws_of(setup) : prompts;
-    for (std::int64_t i = 0; i < pieces; ++i) {
-      if (part.arms == 0) {
+    if (std::ssize(setup.prompts) < part.least_prompts) continue;
+    if (part.texts == nullptr) {
+      for (std::int64_t i = 0; i < draws_of(setup); ++i) {
         list.push_back({std::string(part.name), 0, static_cast<std::uint64_t>(i), 0});
-        continue;
       }
-      const std::int64_t steps = part.has_steps ? falsify_steps(setup) : 0;
-      list.push_back({std::string(part.name), i, 0, part.arms * rows_of(setup, i, steps)});
+      continue;
     }
+    Result<std::vector<TextGroup>> texts = part.texts(setup);
+    if (!texts) return texts.error();
+    const Result<bool> added = add_units(setup, std::string(part.name), 0, *texts, list);
+    if (!added) return added.error();
   }
+  Result<TextGroup> both =
+      TextGroup::of(*setup.engine, std::array{setup.on, setup.off}, setup.new_tokens);
+  if (!both) return both.error();
+  std::vector<TextGroup> texts;
+  texts.push_back(std::move(*both));
   const std::vector<std::uint64_t> once{0};
   for (const Strategy& strategy : setup.strategies) {
+    const std::string part = std::string(texts_prefix) + strategy.name;
     for (const std::uint64_t seed : strategy.is_random() ? setup.seeds : once) {
-      for (std::int64_t i = 0; i < prompts; ++i) {
-        list.push_back({std::string(texts_prefix) + strategy.name, i, seed,
-                        2 * rows_of(setup, i, setup.new_tokens)});
-      }
+      const Result<bool> added = add_units(setup, part, seed, texts, list);
+      if (!added) return added.error();
     }
   }
   return list;

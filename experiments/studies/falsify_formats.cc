@@ -145,9 +145,52 @@ Result<Json> replica_floor(const StudySetup& setup, const OpenPair& given,
   return Json{{"kl", json_of(distance->kl)}, {"kl_binary32", json_of(*rounded)}};
 }
 
+/// Whether a pass over one token is made: some settings are refused only there.
+bool takes_a_pass(const StudyArm& arm, std::span<const TokenId> prompt) {
+  Result<ArmSequence> text = arm.open(prompt.first(1), 1);
+  return text && text->next({});
+}
+
+/// Both arms with the first settings of a row that the engine accepts.
+void add_row_texts(const StudySetup& setup, const FormatRow& row, TextGroup& texts) {
+  for (const std::string_view settings : row.settings) {
+    if (settings.empty()) continue;
+    const Result<Arm> on = with_settings(setup.on, settings);
+    const Result<Arm> off = with_settings(setup.off, settings);
+    if (!on || !off) continue;
+    Result<TextGroup> added = TextGroup::of(*setup.engine, std::array{*on, *off}, texts.steps);
+    if (!added || !std::ranges::all_of(added->arms, [&](const ArmWork& arm) {
+          return takes_a_pass(arm.arm(), setup.prompts.front().prompt.ids);
+        })) {
+      continue;
+    }
+    for (ArmWork& arm : added->arms) texts.arms.push_back(std::move(arm));
+    return;
+  }
+}
+
 }  // namespace
 
 std::span<const FormatRow> format_rows() { return rows; }
+
+Result<std::vector<TextGroup>> formats_texts(const StudySetup& setup) {
+  const std::array own{setup.on, setup.off};
+  Result<TextGroup> texts = TextGroup::of(*setup.engine, own, falsify_steps(setup) + 1);
+  if (!texts) return texts.error();
+  const auto opened =
+      texts->arms.front().arm().open(setup.prompts.front().prompt.ids, setup.new_tokens);
+  if (!opened) return opened.error();
+  const softfloat::Format given = opened->sequence().state_shape().format;
+  for (const FormatRow& row : std::span(rows).subspan(1)) {
+    if (row.format != given) add_row_texts(setup, row, *texts);
+  }
+  Result<TextGroup> replica = TextGroup::of(*setup.engine, own, 1);
+  if (!replica) return replica.error();
+  std::vector<TextGroup> groups;
+  groups.push_back(std::move(*texts));
+  groups.push_back(std::move(*replica));
+  return groups;
+}
 
 Result<Json> measure_formats(const StudySetup& setup, const StudyUnit& unit) {
   const std::vector<TokenId>& prompt =

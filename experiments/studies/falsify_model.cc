@@ -3,8 +3,10 @@
 #include "experiments/studies/falsify_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,23 @@ const StudyPrompt& prompt_of(const StudySetup& setup, const StudyUnit& unit) {
 
 std::vector<std::int64_t> stops_of(const StudySetup& setup) {
   return setup.stops ? setup.engine->stop_tokens() : std::vector<std::int64_t>();
+}
+
+Result<std::vector<TextGroup>> one_group(const StudySetup& setup, std::span<const Arm> arms,
+                                         std::int64_t steps) {
+  Result<TextGroup> group = TextGroup::of(*setup.engine, arms, steps);
+  if (!group) return group.error();
+  std::vector<TextGroup> groups;
+  groups.push_back(std::move(*group));
+  return groups;
+}
+
+/// The arm with the cache, its prompt computed at once and token by token.
+std::array<Arm, 2> cache_arms(const StudySetup& setup) {
+  std::array<Arm, 2> arms{setup.on, setup.on};
+  arms[0].constructor = CacheConstructor::one_shot;
+  arms[1].constructor = CacheConstructor::all_token_wise;
+  return arms;
 }
 
 /// The cache of a prompt as a constructor builds it with the settings of the arm with the cache.
@@ -64,6 +83,10 @@ std::int64_t falsify_steps(const StudySetup& setup) {
   return std::min(setup.new_tokens, most_falsify_steps);
 }
 
+Result<std::vector<TextGroup>> layers_texts(const StudySetup& setup) {
+  return one_group(setup, std::array{setup.on, setup.off}, falsify_steps(setup) + 1);
+}
+
 Result<Json> measure_layers(const StudySetup& setup, const StudyUnit& unit) {
   const Result<StudyArm> on = prepare(*setup.engine, setup.on);
   if (!on) return on.error();
@@ -88,11 +111,12 @@ Result<Json> measure_layers(const StudySetup& setup, const StudyUnit& unit) {
   return values;
 }
 
+Result<std::vector<TextGroup>> cache_texts(const StudySetup& setup) {
+  return one_group(setup, cache_arms(setup), 1);
+}
+
 Result<Json> measure_cache(const StudySetup& setup, const StudyUnit& unit) {
-  Arm at_once = setup.on;
-  at_once.constructor = CacheConstructor::one_shot;
-  Arm by_token = setup.on;
-  by_token.constructor = CacheConstructor::all_token_wise;
+  const auto& [at_once, by_token] = cache_arms(setup);
   const std::vector<TokenId>& prompt = prompt_of(setup, unit).prompt.ids;
   const Result<StudyArm> first_arm = prepare(*setup.engine, at_once);
   if (!first_arm) return first_arm.error();
@@ -138,6 +162,10 @@ Result<Json> measure_text(const StudySetup& setup, const StudyUnit& unit,
   for (const ForcedStep& step : pair->forced) values["forced"].push_back(json_of(step.kl));
   for (const double kl : pair->kl_apart) values["apart"].push_back(json_of(kl));
   return values;
+}
+
+Result<std::vector<TextGroup>> unrelated_texts(const StudySetup& setup) {
+  return one_group(setup, std::array{setup.on, setup.on}, setup.new_tokens);
 }
 
 Result<Json> measure_unrelated(const StudySetup& setup, const StudyUnit& unit) {

@@ -18,6 +18,7 @@
 #include "experiments/studies/gqa_sweep.h"
 #include "experiments/studies/gqa_tables.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 #include "run/divergence.h"
 
 namespace kvsim::experiments {
@@ -142,12 +143,26 @@ class Gqa : public Study {
   }
 };
 
+/// A text of each arm, with the kernels that the engine has.
+Result<TextGroup> texts_of(const StudySetup& setup) {
+  TextGroup texts{.steps = setup.new_tokens};
+  for (const KernelRow& row : kernel_rows) {
+    Result<std::vector<StudyArm>> arms = arms_of(setup, row);
+    if (!arms && arms.error().kind == ErrorKind::unavailable) continue;  // left out
+    if (!arms) return arms.error();
+    for (StudyArm& arm : *arms) texts.arms.emplace_back(std::move(arm));
+  }
+  return texts;
+}
+
 Result<std::vector<StudyUnit>> Gqa::units(const StudySetup& setup) const {
+  Result<TextGroup> texts = texts_of(setup);
+  if (!texts) return texts.error();
   std::vector<StudyUnit> list;
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    list.push_back({std::string(model_part), static_cast<std::int64_t>(i), 0,
-                    static_cast<std::int64_t>(arm_count * kernel_rows.size()) * rows});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const Result<std::int64_t> work = texts->work(prompt_tokens(setup, i));
+    if (!work) return work.error();
+    list.push_back({std::string(model_part), i, 0, *work});
   }
   const std::int64_t seeds = std::min(gqa_seeds, std::ssize(setup.prompts));
   for (const GqaSweep& sweep : gqa_sweeps) {

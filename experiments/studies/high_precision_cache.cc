@@ -17,6 +17,7 @@
 #include "experiments/protocol/pair_text.h"
 #include "experiments/statistics/proportions.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -36,16 +37,6 @@ class HighPrecisionCache : public Study {
   [[nodiscard]] Result<Json> compute(const StudySetup& setup, const StudyUnit& unit) const override;
   [[nodiscard]] Result<StudySummary> summarize(const StudyRecords& records) const override;
 };
-
-Result<std::vector<StudyUnit>> HighPrecisionCache::units(const StudySetup& setup) const {
-  std::vector<StudyUnit> units;
-  units.reserve(setup.prompts.size());
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    units.push_back({"texts", static_cast<std::int64_t>(i), 0, 2 * rows * (2 + setup.new_tokens)});
-  }
-  return units;
-}
 
 /// Both arms with their cache in either format, prepared.
 struct CacheArms {
@@ -84,6 +75,37 @@ Result<CacheArms> cache_arms(const StudySetup& setup) {
     if (!refused) refused = arms.error();
   }
   return refused.value_or(Error{ErrorKind::unavailable, "no kernel"});
+}
+
+/// The three pairs of texts that compute() compares.
+Result<std::int64_t> work_of(TextGroup& texts, std::int64_t length) {
+  Result<std::int64_t> work = texts.work(length);  // on, off, wide_on, wide_off
+  for (const std::size_t again : {std::size_t{0}, std::size_t{2}}) {
+    if (!work) return work;
+    const Result<std::int64_t> text = texts.arms[again].text(length, texts.steps);
+    if (!text) return text;
+    *work += *text;
+  }
+  return work;
+}
+
+Result<std::vector<StudyUnit>> HighPrecisionCache::units(const StudySetup& setup) const {
+  Result<CacheArms> arms = cache_arms(setup);
+  if (!arms && arms.error().kind != ErrorKind::unavailable) return arms.error();
+  std::vector<StudyUnit> units;
+  units.reserve(setup.prompts.size());
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) units.push_back({"texts", i, 0, 0});
+  if (!arms) return units;  // left out
+  TextGroup texts{.steps = setup.new_tokens};
+  for (StudyArm* const arm : {&arms->on, &arms->off, &arms->wide_on, &arms->wide_off}) {
+    texts.arms.emplace_back(std::move(*arm));
+  }
+  for (StudyUnit& unit : units) {
+    const Result<std::int64_t> work = work_of(texts, prompt_tokens(setup, unit.prompt));
+    if (!work) return work.error();
+    unit.rows = *work;
+  }
+  return units;
 }
 
 Json json_of_pair(const PairText& pair) {

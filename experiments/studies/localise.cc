@@ -27,19 +27,19 @@ Result<std::vector<StudyUnit>> Localise::units(const StudySetup& setup) const {
                              "differ from the third step on",
                              setup.new_tokens)};
   }
-  constexpr std::int64_t patches = 100;  // about
-  const std::int64_t steps = std::min(localise_steps, setup.new_tokens - 1);
+  Result<LocaliseWork> work = LocaliseWork::of(setup);
+  if (!work) return work.error();
   std::vector<StudyUnit> units;
   units.reserve(2 * setup.prompts.size());
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    units.push_back(
-        {std::string(localise_fork_part), static_cast<std::int64_t>(i), 0, 3 * rows + 2 * patches});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const Result<std::int64_t> fork = work->fork(prompt_tokens(setup, i));
+    if (!fork) return fork.error();
+    units.push_back({std::string(localise_fork_part), i, 0, *fork});
   }
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    units.push_back({std::string(localise_first_step_part), static_cast<std::int64_t>(i), 0,
-                     rows * (1 + steps) + 20 * steps});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const Result<std::int64_t> first_step = work->first_step(prompt_tokens(setup, i));
+    if (!first_step) return first_step.error();
+    units.push_back({std::string(localise_first_step_part), i, 0, *first_step});
   }
   return units;
 }

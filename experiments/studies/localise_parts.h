@@ -7,6 +7,7 @@
 
 #include "experiments/setup.h"
 #include "experiments/study.h"
+#include "experiments/work.h"
 #include "softfloat/result.h"
 
 /// The two measurements of the study `localise`, and what their numbers say.
@@ -27,6 +28,25 @@ inline constexpr std::int64_t localise_steps = 32;
 
 /// Patches of hidden states at the first decode step. Errors of the engine.
 [[nodiscard]] Result<Json> measure_first_step(const StudySetup& setup, const StudyPrompt& prompt);
+
+/// What they compute for a prompt, about: at a fork in the middle of the text, with second caches
+/// at as many steps as are tried, and where no patch changes a token. Errors (usage) of the engine.
+class LocaliseWork {
+ public:
+  [[nodiscard]] static Result<LocaliseWork> of(const StudySetup& setup);
+  [[nodiscard]] Result<std::int64_t> fork(std::int64_t prompt_tokens);
+  [[nodiscard]] Result<std::int64_t> first_step(std::int64_t prompt_tokens);
+
+ private:
+  LocaliseWork(ArmWork on, ArmWork off, ArmWork rebuilt, std::int64_t new_tokens,
+               const StateShape& shape);
+
+  ArmWork on_;
+  ArmWork off_;
+  ArmWork rebuilt_;
+  std::int64_t new_tokens_;
+  StateShape shape_;
+};
 
 /// Tables and numbers of either part. Throws Json::exception, as Study::summarize() does.
 [[nodiscard]] Result<bool> summarize_forks(const StudyRecords& records, StudySummary& summary);

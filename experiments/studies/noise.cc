@@ -20,6 +20,7 @@
 #include "experiments/protocol/state_noise.h"
 #include "experiments/statistics/proportions.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 #include "run/divergence.h"
 
 namespace kvsim::experiments {
@@ -46,6 +47,20 @@ class Noise : public Study {
   [[nodiscard]] Result<StudySummary> summarize(const StudyRecords& records) const override;
 };
 
+/// The live text, and at each fork the two caches, the live continuation and those of the paths.
+Result<std::int64_t> work_of(ArmWork& live, ArmWork& rebuilt, std::int64_t prompt_tokens,
+                             std::int64_t new_tokens) {
+  Result<std::int64_t> work = live.text(prompt_tokens, new_tokens);
+  if (!work) return work;
+  constexpr std::int64_t rows = follows - 1 + (1 + std::ssize(noise_kinds)) * follows;
+  for (const std::int64_t step : even_steps({.new_tokens = new_tokens, .tries = forks_of_a_text})) {
+    const Result<std::int64_t> fork = fork_work(rebuilt, prompt_tokens, step);
+    if (!fork) return fork;
+    *work += *fork + rows;
+  }
+  return work;
+}
+
 Result<std::vector<StudyUnit>> Noise::units(const StudySetup& setup) const {
   if (setup.new_tokens < 3) {
     return Error{ErrorKind::usage,
@@ -53,13 +68,17 @@ Result<std::vector<StudyUnit>> Noise::units(const StudySetup& setup) const {
                              "from the third step on",
                              setup.new_tokens)};
   }
+  Result<ArmWork> live = ArmWork::of(*setup.engine, setup.on);
+  if (!live) return live.error();
+  Result<ArmWork> rebuilt = ArmWork::of(*setup.engine, one_shot_arm(setup.off));
+  if (!rebuilt) return rebuilt.error();
   std::vector<StudyUnit> units;
   units.reserve(setup.prompts.size());
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    const auto paths = std::ssize(noise_kinds) + 2;
-    units.push_back({"forks", static_cast<std::int64_t>(i), 0,
-                     rows + forks_of_a_text * (rows + paths * follows)});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const Result<std::int64_t> work =
+        work_of(*live, *rebuilt, prompt_tokens(setup, i), setup.new_tokens);
+    if (!work) return work.error();
+    units.push_back({"forks", i, 0, *work});
   }
   return units;
 }

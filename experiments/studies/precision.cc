@@ -14,6 +14,7 @@
 #include "experiments/studies/precision_tables.h"
 #include "experiments/studies/precision_text.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -62,13 +63,33 @@ class Precision : public Study {
   }
 };
 
+/// All texts of a prompt: the reference, and both sides of the rows that the engine has.
+Result<TextGroup> texts_of(const StudySetup& setup) {
+  TextGroup texts{.steps = setup.new_tokens};
+  Result<StudyArm> widest = reference_arm(setup);
+  if (!widest) return widest.error();
+  texts.arms.emplace_back(std::move(*widest));
+  for (const PrecisionRow& row : precision_rows) {
+    for (const Arm* const arm : {&setup.on, &setup.off}) {
+      Result<RowArms> arms = arms_of(row, *setup.engine, *arm);
+      if (!arms) break;  // left out
+      texts.arms.emplace_back(std::move(arms->base));
+      std::optional<StudyArm>& head = arms->head;
+      if (head) texts.arms.emplace_back(std::move(*head));
+    }
+  }
+  return texts;
+}
+
 Result<std::vector<StudyUnit>> Precision::units(const StudySetup& setup) const {
+  Result<TextGroup> texts = texts_of(setup);
+  if (!texts) return texts.error();
   std::vector<StudyUnit> list;
   list.reserve(setup.prompts.size());
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    list.push_back(
-        {"greedy", static_cast<std::int64_t>(i), 0, (1 + 3 * std::ssize(precision_rows)) * rows});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const Result<std::int64_t> work = texts->work(prompt_tokens(setup, i));
+    if (!work) return work.error();
+    list.push_back({"greedy", i, 0, *work});
   }
   return list;
 }

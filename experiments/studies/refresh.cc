@@ -15,6 +15,7 @@
 #include "experiments/protocol/pair_text.h"
 #include "experiments/statistics/proportions.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 #include "run/divergence.h"
 
 namespace kvsim::experiments {
@@ -34,12 +35,37 @@ class Refresh : public Study {
   [[nodiscard]] Result<StudySummary> summarize(const StudyRecords& records) const override;
 };
 
+/// The pass over the last of so many tokens, or over all of them.
+PlanStep step_of(std::int64_t period, std::int64_t rows, std::int64_t step) {
+  const bool is_anew = step == 0 || (period > 0 && step % period == 0);
+  return is_anew ? PlanStep{0, rows, 0} : PlanStep{rows - 1, 1, rows - 1};
+}
+
+/// What the refreshed decodings compute together.
+std::int64_t refreshed_work(const StudyArm& arm, std::int64_t prompt_tokens, std::int64_t steps) {
+  std::int64_t work = 0;
+  for (const std::int64_t period : periods) {
+    PassCount count(arm, prompt_tokens);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      count.add(step_of(period, prompt_tokens + step, step));
+    }
+    work += count.rows();
+  }
+  return work;
+}
+
 Result<std::vector<StudyUnit>> Refresh::units(const StudySetup& setup) const {
+  const Result<StudyArm> on = prepare(*setup.engine, setup.on);
+  if (!on) return on.error();
+  Result<ArmWork> off = ArmWork::of(*setup.engine, setup.off);
+  if (!off) return off.error();
   std::vector<StudyUnit> units;
   units.reserve(setup.prompts.size());
-  for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-    const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-    units.push_back({"text", static_cast<std::int64_t>(i), 0, 3 * rows * setup.new_tokens});
+  for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+    const std::int64_t length = prompt_tokens(setup, i);
+    const Result<std::int64_t> text = off->text(length, setup.new_tokens);
+    if (!text) return text.error();
+    units.push_back({"text", i, 0, *text + refreshed_work(*on, length, setup.new_tokens)});
   }
   return units;
 }
@@ -57,9 +83,7 @@ struct Refreshed {
 /// The pass for the next token.
 Result<EnginePass> pass_of(Refreshed& refreshed, std::span<const TokenId> tokens,
                            std::int64_t step) {
-  const std::int64_t rows = std::ssize(tokens);
-  const bool is_anew = step == 0 || (refreshed.period > 0 && step % refreshed.period == 0);
-  const PlanStep pass = is_anew ? PlanStep{0, rows, 0} : PlanStep{rows - 1, 1, rows - 1};
+  const PlanStep pass = step_of(refreshed.period, std::ssize(tokens), step);
   refreshed.rows += pass.rows;
   Result<EnginePass> done = refreshed.sequence->pass(tokens, pass, {});
   if (done) refreshed.multiply_adds += done->cost.multiply_adds;

@@ -18,6 +18,7 @@
 #include "experiments/protocol/pair_text.h"
 #include "experiments/studies/replay_summary.h"
 #include "experiments/tables.h"
+#include "experiments/work.h"
 #include "run/divergence.h"
 #include "sim/decoder/number_digest.h"
 #include "softfloat/formats.h"
@@ -54,6 +55,89 @@ class Replay : public Study {
   }
 };
 
+/// The settings of a part. Errors (unavailable): the engine lacks them.
+Result<std::vector<ArmSetting>> settings_of(const StudySetup& setup, std::string_view part) {
+  if (part == replay_usual) return setup.on.settings;
+  const Result<StudyArm> arm = first_accepted(*setup.engine, setup.on, batch_invariant);
+  if (!arm) return arm.error();
+  return arm->arm.settings;
+}
+
+/// The ways to have a cache, and what they compute.
+class ReplayWork {
+ public:
+  static Result<ReplayWork> of(const StudySetup& setup, const std::vector<ArmSetting>& settings) {
+    Arm arm = setup.on;
+    arm.settings = settings;
+    Result<ArmWork> live = ArmWork::of(*setup.engine, arm);
+    if (!live) return live.error();
+    ReplayWork work(std::move(*live));
+    for (const ReplayRow& row : replay_rows) {
+      const Result<Arm> parsed = parse_arm(row.constructor.empty() ? "live" : row.constructor);
+      if (!parsed) return parsed.error();
+      Arm way = row.constructor.empty() ? arm : *parsed;
+      way.settings = settings;
+      Result<ArmWork> made = ArmWork::of(*setup.engine, way);
+      if (!made) return made.error();
+      work.ways_.push_back(std::move(*made));
+    }
+    return work;
+  }
+
+  /// The live text, and at each pivot its second cache, its continuation, and every way's cache
+  /// with a continuation behind it.
+  Result<std::int64_t> text(std::int64_t prompt_tokens, std::int64_t new_tokens);
+
+ private:
+  explicit ReplayWork(ArmWork live) : live_(std::move(live)) {}
+  Result<std::int64_t> way(std::size_t row, std::int64_t prompt_tokens, std::int64_t step);
+
+  ArmWork live_;
+  std::vector<ArmWork> ways_;  ///< by row
+};
+
+Result<std::int64_t> ReplayWork::way(std::size_t row, std::int64_t prompt_tokens,
+                                     std::int64_t step) {
+  constexpr std::int64_t behind = follows;  // the pivot's own row and the steps that follow
+  const ReplayRow& way = replay_rows.at(row);
+  if (way.takes_last_row) return prompt_tokens + step + behind - 1;
+  if (way.constructor.empty() && way.name != replay_replica) return behind;
+  const Result<std::int64_t> cache = ways_[row].cache(prompt_tokens, step - 1);
+  if (!cache) return cache;
+  return *cache + behind;
+}
+
+Result<std::int64_t> ReplayWork::text(std::int64_t prompt_tokens, std::int64_t new_tokens) {
+  Result<std::int64_t> work = live_.text(prompt_tokens, new_tokens);
+  if (!work) return work;
+  const auto one_pass = std::ranges::find(replay_rows, "one pass", &ReplayRow::name);
+  const auto rebuilt = static_cast<std::size_t>(one_pass - replay_rows.begin());
+  for (const std::int64_t step :
+       even_steps({.new_tokens = new_tokens, .tries = pivots_of_a_text})) {
+    const Result<std::int64_t> fork = fork_work(ways_[rebuilt], prompt_tokens, step);
+    if (!fork) return fork;
+    *work += *fork + follows - 1;
+    for (std::size_t row = 0; row < ways_.size(); ++row) {
+      const Result<std::int64_t> made = way(row, prompt_tokens, step);
+      if (!made) return made;
+      *work += *made;
+    }
+  }
+  return work;
+}
+
+/// Nothing where the engine lacks the part's settings.
+Result<std::optional<ReplayWork>> replay_work(const StudySetup& setup, std::string_view part) {
+  const Result<std::vector<ArmSetting>> settings = settings_of(setup, part);
+  if (!settings && settings.error().kind == ErrorKind::unavailable) {
+    return std::optional<ReplayWork>();
+  }
+  if (!settings) return settings.error();
+  Result<ReplayWork> work = ReplayWork::of(setup, *settings);
+  if (!work) return work.error();
+  return std::optional(std::move(*work));
+}
+
 Result<std::vector<StudyUnit>> Replay::units(const StudySetup& setup) const {
   if (setup.new_tokens < 3) {
     return Error{ErrorKind::usage,
@@ -64,11 +148,17 @@ Result<std::vector<StudyUnit>> Replay::units(const StudySetup& setup) const {
   std::vector<StudyUnit> units;
   units.reserve(2 * setup.prompts.size());
   for (const std::string_view part : {replay_usual, replay_invariant}) {
-    for (std::size_t i = 0; i < setup.prompts.size(); ++i) {
-      const std::int64_t rows = std::ssize(setup.prompts[i].prompt.ids) + setup.new_tokens;
-      const auto ways = std::ssize(replay_rows);
-      units.push_back({std::string(part), static_cast<std::int64_t>(i), 0,
-                       rows + pivots_of_a_text * ways * (rows + follows)});
+    Result<std::optional<ReplayWork>> arms = replay_work(setup, part);
+    if (!arms) return arms.error();
+    std::optional<ReplayWork>& has_arms = *arms;
+    for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
+      StudyUnit unit{std::string(part), i, 0, 0};
+      if (has_arms) {
+        const Result<std::int64_t> work = has_arms->text(prompt_tokens(setup, i), setup.new_tokens);
+        if (!work) return work.error();
+        unit.rows = *work;
+      }
+      units.push_back(std::move(unit));
     }
   }
   return units;
@@ -233,11 +323,10 @@ Result<Json> measure_pivots(const Replayed& replayed) {
 
 Result<Json> Replay::compute(const StudySetup& setup, const StudyUnit& unit) const {
   const StudyPrompt& prompt = setup.prompts[static_cast<std::size_t>(unit.prompt)];
-  if (unit.part == replay_usual) return measure_pivots({setup, prompt, setup.on.settings});
-  const Result<StudyArm> arm = first_accepted(*setup.engine, setup.on, batch_invariant);
-  if (arm) return measure_pivots({setup, prompt, arm->arm.settings});
-  if (arm.error().kind != ErrorKind::unavailable) return arm.error();
-  return Json{{"left_out", arm.error().message}};
+  const Result<std::vector<ArmSetting>> settings = settings_of(setup, unit.part);
+  if (settings) return measure_pivots({setup, prompt, *settings});
+  if (settings.error().kind != ErrorKind::unavailable) return settings.error();
+  return Json{{"left_out", settings.error().message}};
 }
 
 }  // namespace
