@@ -17,6 +17,7 @@
 #include "experiments/studies/localise.h"
 #include "experiments/studies/noise.h"
 #include "experiments/studies/precision.h"
+#include "experiments/studies/predicted.h"
 #include "experiments/studies/refresh.h"
 #include "experiments/studies/replay.h"
 #include "model/quote.h"
@@ -45,6 +46,8 @@ std::span<const StudyRow> study_rows() {
                make_refresh},
       StudyRow{"high-precision-cache", "does a cache of float32 numbers keep texts together?",
                make_high_precision_cache},
+      StudyRow{"predicted", "does predict say how far states drift, and how often tokens flip?",
+               make_predicted},
   };
   return rows;
 }

@@ -21,9 +21,11 @@ SummaryCell cell(std::optional<double> number) {
 SummaryCell cell(double number) { return cell(std::optional(number)); }
 
 SummaryCell percent_cell(const statistics::Estimate& share) {
-  return {fmt::format("{:.1f} % ({:.1f} to {:.1f})", 100 * share.value, 100 * share.low,
-                      100 * share.high),
-          json_of(share)};
+  std::string text = fmt::format("{:.1f} %", 100 * share.value);
+  if (!std::isnan(share.low)) {
+    text += fmt::format(" ({:.1f} to {:.1f})", 100 * share.low, 100 * share.high);
+  }
+  return {std::move(text), json_of(share)};
 }
 
 SummaryCell cell(const std::optional<statistics::Estimate>& estimate) {

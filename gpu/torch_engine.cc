@@ -23,6 +23,7 @@
 #include "run/operator_values.h"
 #include "run/repeated_heads.h"
 #include "run/sim_launch.h"
+#include "run/simulated_arm.h"
 #include "run/state_block.h"
 #include "sim/decoder/attention_plan.h"
 #include "sim/decoder/explain.h"
@@ -54,6 +55,7 @@ struct ArmSetup {
   const DecoderShape& shape;
   std::shared_ptr<const TorchModel> model;
   TorchSettings settings;
+  bool on_cuda = false;
 };
 
 class EngineSequenceOnTorch : public EngineSequence {
@@ -191,7 +193,7 @@ Result<bool> check_launch(const Launch& launch) {
                            launch.neighbours.size() + 1, to_string(launch.padding))};
 }
 
-class TorchArm : public EngineArm {
+class TorchArm : public EngineArm, public SimulatedArm {
  public:
   explicit TorchArm(ArmSetup setup) : setup_(std::move(setup)) {}
 
@@ -205,10 +207,22 @@ class TorchArm : public EngineArm {
     return std::unique_ptr<EngineSequence>(std::make_unique<EngineSequenceOnTorch>(
         setup_, launch, setup_.model->open(setup_.settings.attention, setup_.settings.threads)));
   }
+  Result<SimulatedSetup> simulated() const override;
 
  private:
   ArmSetup setup_;
 };
+
+Result<SimulatedSetup> TorchArm::simulated() const {
+  if (setup_.settings.storage == softfloat::binary64) {
+    return Error{ErrorKind::usage,
+                 "a seeded decoder in binary64; accepted: binary32, binary16 and bfloat16"};
+  }
+  // cuBLAS and its attention are not known by name: those of that device stand for them.
+  Result<DispatchChoice> dispatch = DispatchChoice::named(setup_.on_cuda ? "h100" : "torch-cpu");
+  if (!dispatch) return dispatch.error();
+  return SimulatedSetup{&setup_.shape, std::move(*dispatch), setup_.settings.storage, {}};
+}
 
 Result<std::vector<ExplainedOperator>> TorchArm::explain(const PlanStep& step,
                                                          const Launch& launch) const {
@@ -315,7 +329,7 @@ Result<std::unique_ptr<EngineArm>> TorchEngine::arm(std::span<const ArmSetting> 
   Result<std::shared_ptr<const TorchModel>> model = in(read->storage, *repeats);
   if (!model) return model.error();
   return std::unique_ptr<EngineArm>(
-      std::make_unique<TorchArm>(ArmSetup{shape, std::move(*model), std::move(*read)}));
+      std::make_unique<TorchArm>(ArmSetup{shape, std::move(*model), std::move(*read), on_cuda()}));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "run/sim_launch.h"
 #include "run/sim_sequence.h"
 #include "run/sim_settings.h"
+#include "run/simulated_arm.h"
 #include "sim/decoder/incremental.h"
 #include "softfloat/formats.h"
 
@@ -30,7 +31,7 @@ const softfloat::Format& format_of(Dtype dtype) {
   return softfloat::binary32;
 }
 
-class SimArm : public EngineArm, public KeepsRows {
+class SimArm : public EngineArm, public KeepsRows, public SimulatedArm {
  public:
   SimArm(ArmSetup setup, IncrementalDecoder decoder, std::string name, DecoderFormats formats)
       : setup_(std::move(setup)),
@@ -68,6 +69,7 @@ class SimArm : public EngineArm, public KeepsRows {
                                                const Launch& launch) const override {
     return open_sequence(setup_, launch);
   }
+  Result<SimulatedSetup> simulated() const override;
 
  private:
   ArmSetup setup_;
@@ -75,6 +77,22 @@ class SimArm : public EngineArm, public KeepsRows {
   std::string name_;
   DecoderFormats formats_;
 };
+
+Result<SimulatedSetup> SimArm::simulated() const {
+  const DecoderArmOptions& options = setup_.options;
+  if (options.plant != Plant::none) {
+    return Error{
+        ErrorKind::usage,
+        fmt::format("a seeded decoder as {}: a planted defect; accepted: arms without one", name_)};
+  }
+  if (formats_.kv != formats_.activations || formats_.operands || formats_.accumulator) {
+    return Error{ErrorKind::usage,
+                 fmt::format("a seeded decoder as {}; accepted: one format for hidden states, keys "
+                             "and values, and the kernels' own operands and accumulators",
+                             name_)};
+  }
+  return SimulatedSetup{setup_.shape, options.dispatch, formats_.activations, options.rope_source};
+}
 
 class SimEngine : public Engine {
  public:

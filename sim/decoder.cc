@@ -88,6 +88,7 @@ class Runner : public decoder::LayerSteps {
     for (layer_ = 0; done && layer_ < layers_; ++layer_) {
       position_ = decoder::layer_position(shape_, layer_);
       done = decoder::walk_layer(shape_, *this);
+      if (done) done = add_common();
       if (done) report_.layers.push_back(drift());
     }
     if (!done) return done.error();
@@ -103,22 +104,27 @@ class Runner : public decoder::LayerSteps {
 
   /// `width` elements of a row of `in` share one weight vector.
   Result<bool> norm(WeightKind kind, Buffer in, Buffer out, std::int64_t width) override {
-    const float center = shape_.norm_weight_plus_one ? 0 : 1;
-    const auto weight = weights_.vector(layer_, kind, width, center, 0.1F);
+    const auto factor = static_cast<float>(norm_factor(kind));
+    const float center = shape_.norm_weight_plus_one ? factor - 1 : factor;
+    const auto weight = weights_.vector(layer_, kind, width, center, 0.1F * factor);
     if (!weight) return weight.error();
-    return on_every_pass(
+    Result<bool> done = on_every_pass(
         [&](RowOperators& pass) { return pass.norm({in, out, width, weight->data()}); });
+    if (kind == WeightKind::attention_post_norm) branches_.attention = branch_size();
+    if (kind == WeightKind::mlp_post_norm) branches_.mlp = branch_size();
+    return done;
   }
 
   Result<bool> linear(WeightKind kind, Buffer in, Buffer out, bool has_bias) override {
     const std::int64_t terms = decoder::buffer_width(shape_, in);
     const std::int64_t outputs = decoder::buffer_width(shape_, out);
-    const Result<const float*> matrix = weights_.matrix(layer_, kind, terms, outputs);
+    const double factor = linear_factor(kind);
+    const Result<const float*> matrix = weights_.matrix(layer_, kind, terms, outputs, factor);
     if (!matrix) return matrix.error();
     std::vector<float> bias;
     if (has_bias) {
-      Result<std::vector<float>> drawn =
-          weights_.vector(layer_, decoder::bias_of(kind), outputs, 0, 0.1F);
+      Result<std::vector<float>> drawn = weights_.vector(layer_, decoder::bias_of(kind), outputs, 0,
+                                                         0.1F * static_cast<float>(factor));
       if (!drawn) return drawn.error();
       bias = std::move(*drawn);
     }
@@ -138,6 +144,8 @@ class Runner : public decoder::LayerSteps {
       }
       tell_progress(terms * outputs);
     }
+    if (kind == WeightKind::output) branches_.attention = branch_size();
+    if (kind == WeightKind::down) branches_.mlp = branch_size();
     return true;
   }
 
@@ -178,6 +186,59 @@ class Runner : public decoder::LayerSteps {
   [[nodiscard]] std::int64_t tokens() const { return options_.prefix + 1; }
   [[nodiscard]] const DecoderArm& arm(Arm which) const {
     return arms_[static_cast<std::size_t>(which)];
+  }
+
+  /// The layer's factors.
+  [[nodiscard]] BranchSizes factors() const {
+    if (options_.branch_factors.empty()) return {};
+    return options_.branch_factors[static_cast<std::size_t>(layer_)];
+  }
+  [[nodiscard]] double norm_factor(WeightKind kind) const {
+    if (kind == WeightKind::attention_post_norm) return factors().attention;
+    return kind == WeightKind::mlp_post_norm ? factors().mlp : 1;
+  }
+  [[nodiscard]] double linear_factor(WeightKind kind) const {
+    if (shape_.sandwich_norms) return 1;
+    if (kind == WeightKind::output) return factors().attention;
+    return kind == WeightKind::down ? factors().mlp : 1;
+  }
+  /// Adds what is the same for every row, rounded once.
+  Result<bool> add_common() {
+    const auto size = static_cast<float>(factors().common);
+    if (size <= 0) return true;
+    const auto common = weights_.vector(layer_, WeightKind::common, shape_.hidden, 0, size);
+    if (!common) return common.error();
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+      const bool is_wide = i == static_cast<std::size_t>(Arm::binary64);
+      for (std::size_t j = 0; j < arms_[i].passes.size(); ++j) {
+        for (std::int64_t row = 0; row < arms_[i].rows[j].count; ++row) {
+          Result<bool> done = add_to_row(*arms_[i].passes[j], row, *common, is_wide);
+          if (!done) return done;
+        }
+      }
+    }
+    return true;
+  }
+  Result<bool> add_to_row(RowOperators& pass, std::int64_t row, const std::vector<float>& common,
+                          bool is_wide) {
+    std::vector<double> hidden = pass.read(Buffer::hidden, row, 1);
+    for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] += static_cast<double>(common[i]);
+    if (!is_wide) {
+      std::vector<float> stored = to_floats(hidden);
+      const Result<bool> done =
+          round_values(options_.storage, stored, stored, options_.engine.level);
+      if (!done) return done;
+      hidden.assign(stored.begin(), stored.end());
+    }
+    pass.replace_hidden(row, hidden);
+    return true;
+  }
+  /// Root mean square of what cache-on is about to add.
+  [[nodiscard]] double branch_size() const {
+    double sum = 0;
+    const std::vector<double> branch = arm(Arm::on).read_last(Buffer::branch);
+    for (const double x : branch) sum += x * x;
+    return std::sqrt(sum / static_cast<double>(branch.size()));
   }
 
   /// The first of cache-off, cache-on and the dispatch itself that names kernels.
@@ -223,12 +284,22 @@ class Runner : public decoder::LayerSteps {
     return true;
   }
 
+  static std::vector<PassRows> passes_of(const std::vector<std::int64_t>& given,
+                                         const std::vector<std::int64_t>& usual) {
+    std::vector<PassRows> passes;
+    std::int64_t first = 0;
+    for (const std::int64_t count : given.empty() ? usual : given) {
+      passes.push_back({.first = first, .count = count});
+      first += count;
+    }
+    return passes;
+  }
+
   Result<bool> make_arms() {
     if (options_.off == nullptr || options_.on == nullptr) return add_arm(nullptr, {});
     const std::vector<PassRows> together{{.first = 0, .count = tokens()}};
-    Result<bool> done = add_arm(options_.on, {{.first = 0, .count = options_.prefix},
-                                              {.first = options_.prefix, .count = 1}});
-    if (done) done = add_arm(options_.off, together);
+    Result<bool> done = add_arm(options_.on, passes_of(options_.on_passes, {options_.prefix, 1}));
+    if (done) done = add_arm(options_.off, passes_of(options_.off_passes, {tokens()}));
     if (!options_.controls) return done;
     for (const std::string_view name : {"exact-sums", "binary64"}) {
       if (!done) return done;
@@ -285,6 +356,7 @@ class Runner : public decoder::LayerSteps {
   [[nodiscard]] LayerDrift drift() const {
     LayerDrift result;
     result.layer = layer_;
+    result.branches = branches_;
     const auto state = [&](Arm which) { return arm(which).read_last(Buffer::hidden); };
     result.on_off = compare(state(Arm::on), state(Arm::off));
     if (!options_.controls) return result;
@@ -305,6 +377,7 @@ class Runner : public decoder::LayerSteps {
   std::int64_t layers_;
   std::int64_t layer_ = 0;
   decoder::LayerPosition position_;
+  BranchSizes branches_;
   std::vector<DecoderArm> arms_;
   DecoderReport report_;
   std::int64_t finished_ = 0;

@@ -20,6 +20,15 @@
 /// from layer to layer.
 namespace kvsim {
 
+/// Of what one layer adds to the residual stream. As factors of DecoderOptions: by how much larger
+/// than what the seeded weights give the two branches are; `common` is no factor.
+struct BranchSizes {
+  double attention = 1;
+  double mlp = 1;
+  /// Root mean square of what is the same for every row: a seeded vector behind both branches.
+  double common = 0;
+};
+
 /// The two ways to compute the last token's hidden state. Cache-on: the prefix at once, then the
 /// last token alone against the cache. Cache-off: prefix and last token at once.
 struct DecoderOptions {
@@ -32,8 +41,14 @@ struct DecoderOptions {
   std::string_view decode_attention;
   std::string_view prefill_attention;
   std::int64_t prefix = 16;  ///< tokens before the last one; at least 1
-  std::int64_t layers = 0;   ///< the first so many layers; 0: all
+  /// Rows of each pass, in order: prefix + 1 together. Empty: as above. A pass of one row behind
+  /// others decodes.
+  std::vector<std::int64_t> on_passes = {};
+  std::vector<std::int64_t> off_passes = {};
+  std::int64_t layers = 0;  ///< the first so many layers; 0: all
   std::uint64_t seed = 1;
+  /// By layer; empty: 1 for all. See BranchSizes.
+  std::vector<BranchSizes> branch_factors = {};
   /// RoPE factors in storage, instead of those of the kernels, for all but the binary64 decoder;
   /// may be empty.
   RopeSource rope_source = {};
@@ -56,6 +71,7 @@ struct StateError {
 struct LayerDrift {
   std::int64_t layer = 0;   ///< from 0
   VectorDifference on_off;  ///< cache-on against cache-off
+  BranchSizes branches;     ///< root mean squares of cache-on
   // The rest only with controls. `accumulation`: against exact operators with the same storage.
   StateError on_accumulation;
   StateError off_accumulation;
@@ -77,14 +93,16 @@ struct DecoderReport {
 };
 
 /// Whether sizes and memory are accepted, before anything is computed. Errors (usage): those of
-/// check_shape(); a prefix below 1; a weight matrix of more than 2^28 numbers (1 GiB), or more than
+/// check_shape(); a prefix below 1; passes that are not prefix + 1 rows; factors that are not one
+/// for each layer; a weight matrix of more than 2^28 numbers (1 GiB), or more than
 /// 2^27 numbers in the rows of one decoder.
 [[nodiscard]] Result<bool> check_decoder(const DecoderOptions& options);
 
 /// Runs both decoders side by side, one weight matrix at a time; memory is one matrix and some
 /// rows. Weights are fill_random_weights() with deviation 1 ÷ √terms, norm weights 1 + 0.1 n
 /// (Gemma: 0.1 n), biases 0.1 n, the first hidden states n × DecoderShape::embedding_scale, all
-/// rounded to storage.
+/// rounded to storage. A branch factor multiplies the weights that make the branch: the norm behind
+/// it, or else its last projection and that one's bias.
 ///
 /// Errors (usage): those of check_decoder() and of the kernels; no dispatch.
 [[nodiscard]] Result<DecoderReport> run_decoder(const DecoderOptions& options);

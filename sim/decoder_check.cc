@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The kvsim authors
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "sim/decoder.h"
 
@@ -34,6 +38,32 @@ Result<bool> check_memory(const DecoderOptions& options) {
   return true;
 }
 
+Result<bool> check_passes(const DecoderOptions& options) {
+  for (const std::vector<std::int64_t>* passes : {&options.on_passes, &options.off_passes}) {
+    const std::int64_t rows = std::accumulate(passes->begin(), passes->end(), std::int64_t{0});
+    const bool all_positive = std::ranges::all_of(*passes, [](std::int64_t x) { return x > 0; });
+    if (passes->empty() || (all_positive && rows == options.prefix + 1)) continue;
+    return Error{ErrorKind::usage,
+                 fmt::format("a decoder with passes of {} rows over {} tokens; accepted: passes of "
+                             "1 row or more, as many rows as tokens",
+                             fmt::join(*passes, ", "), options.prefix + 1)};
+  }
+  return true;
+}
+
+Result<bool> check_factors(const DecoderOptions& options) {
+  const auto is_size = [](double x) { return x > 0 && std::isfinite(x); };
+  const bool are_sizes = std::ranges::all_of(options.branch_factors, [&](const BranchSizes& each) {
+    return is_size(each.attention) && is_size(each.mlp) && std::isfinite(each.common);
+  });
+  const std::int64_t count = std::ssize(options.branch_factors);
+  if (are_sizes && (count == 0 || count == options.shape.layers)) return true;
+  return Error{ErrorKind::usage,
+               fmt::format("{} branch factors of a decoder of {} layers; accepted: none, or finite "
+                           "ones above 0 for each layer",
+                           count, options.shape.layers)};
+}
+
 }  // namespace
 
 Result<bool> check_decoder(const DecoderOptions& options) {
@@ -46,7 +76,9 @@ Result<bool> check_decoder(const DecoderOptions& options) {
                              "layers from 0 (all)",
                              options.prefix, options.layers, longest)};
   }
-  return check_memory(options);
+  check = check_passes(options);
+  if (check) check = check_factors(options);
+  return check ? check_memory(options) : check;
 }
 
 }  // namespace kvsim

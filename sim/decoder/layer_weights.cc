@@ -20,10 +20,10 @@ std::uint64_t stream_of(std::int64_t layer, WeightKind kind) {
 }  // namespace
 
 Result<const float*> LayerWeights::matrix(std::int64_t layer, WeightKind kind, std::int64_t terms,
-                                          std::int64_t outputs) {
+                                          std::int64_t outputs, double factor) {
   const auto size = static_cast<std::size_t>(terms * outputs);
   if (matrix_.size() < size) matrix_.resize(size);
-  const auto deviation = static_cast<float>(1 / std::sqrt(static_cast<double>(terms)));
+  const auto deviation = static_cast<float>(factor / std::sqrt(static_cast<double>(terms)));
   const Result<bool> filled =
       fill_random_weights({seed_, stream_of(layer, kind), storage_, deviation}, 0,
                           std::span(matrix_).first(size), engine_);

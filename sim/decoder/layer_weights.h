@@ -37,6 +37,7 @@ enum class WeightKind : std::uint8_t {
   up_bias = 37,
   down_bias = 38,
   first_hidden = 64,  ///< not of a layer
+  common = 65,        ///< added behind both branches, the same to every row
 };
 
 /// The seeded numbers of a decoder, one tensor at a time.
@@ -45,10 +46,10 @@ class LayerWeights {
   LayerWeights(std::uint64_t seed, const softfloat::Format& storage, const EngineOptions& engine)
       : seed_(seed), storage_(storage), engine_(engine) {}
 
-  /// A matrix [terms][outputs] with deviation 1 ÷ √terms, in a buffer that the next call of
+  /// A matrix [terms][outputs] with deviation factor ÷ √terms, in a buffer that the next call of
   /// matrix() overwrites.
   Result<const float*> matrix(std::int64_t layer, WeightKind kind, std::int64_t terms,
-                              std::int64_t outputs);
+                              std::int64_t outputs, double factor = 1);
   /// `count` numbers center + deviation · n, rounded to binary32 and then to storage.
   Result<std::vector<float>> vector(std::int64_t layer, WeightKind kind, std::int64_t count,
                                     float center, float deviation) const;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,72 @@ TEST(Decoder, TakesAttentionKernelsByName) {
             "536870912 numbers; accepted: at most 268435456 (1 GiB)");
   options.on = nullptr;
   EXPECT_FALSE(run_decoder(options));
+}
+
+/// In binary32, where one row and several nearly always round differently.
+DecoderOptions in_binary32() {
+  DecoderOptions options = options_of(small_shape(), "fp32", "fp32");
+  options.storage = softfloat::binary32;
+  return options;
+}
+
+/// Numbers of a decoder with these passes of cache-off.
+DecoderReport with_off_passes(const std::vector<std::int64_t>& passes) {
+  DecoderOptions options = in_binary32();
+  options.off_passes = passes;
+  return run(options);
+}
+
+TEST(RunDecoder, TakesPassesAsTheyAreGiven) {
+  EXPECT_EQ(with_off_passes({7}).off_state, with_off_passes({}).off_state);
+  EXPECT_NE(with_off_passes({1, 1, 1, 1, 1, 1, 1}).off_state, with_off_passes({}).off_state);
+  // Passes of cache-on, whose ones are a prefix and a token.
+  const DecoderReport same = with_off_passes({6, 1});
+  EXPECT_EQ(same.on_state, same.off_state);
+  EXPECT_EQ(same.layers.back().on_off.l2, 0);
+}
+
+TEST(RunDecoder, RefusesPassesAndFactorsThatDoNotFit) {
+  DecoderOptions options = options_of(small_shape(), "h100", "h100");
+  for (const std::vector<std::int64_t>& passes :
+       {std::vector<std::int64_t>{6}, {7, 1}, {8, -1}, {7, 0}}) {
+    options.on_passes = passes;
+    EXPECT_FALSE(run_decoder(options));
+  }
+  options.on_passes = {};
+  options.branch_factors = {{1, 1}, {1, 1}};
+  EXPECT_FALSE(run_decoder(options));
+  options.branch_factors = {{1, 0}};
+  EXPECT_FALSE(run_decoder(options));
+}
+
+// Weights of twice the size are exact, and so is the branch that they make: of attention, whose
+// input is the same, and with norms behind the branches.
+TEST(RunDecoder, BranchFactorsMakeBranchesLarger) {
+  DecoderOptions options = in_binary32();
+  const BranchSizes plain = run(options).layers.front().branches;
+  EXPECT_GT(plain.attention, 0);
+  EXPECT_GT(plain.mlp, 0);
+  options.branch_factors = {{2, 1}};
+  EXPECT_EQ(run(options).layers.front().branches.attention, 2 * plain.attention);
+  options.branch_factors = {{1, 2}};
+  const BranchSizes larger_mlp = run(options).layers.front().branches;
+  EXPECT_EQ(larger_mlp.attention, plain.attention);
+  EXPECT_EQ(larger_mlp.mlp, 2 * plain.mlp);
+
+  // Of what every row has in common both get as much, and it makes the difference no larger.
+  options.branch_factors = {{1, 1, 100}};
+  const VectorDifference shifted = run(options).layers.front().on_off;
+  const VectorDifference before_shift = with_off_passes({}).layers.front().on_off;
+  EXPECT_NEAR(shifted.reference_l2 / std::sqrt(48.0), 100, 25);  // of 48 numbers of deviation 100
+  EXPECT_LT(shifted.relative_l2, before_shift.relative_l2);
+
+  DecoderOptions normed = options_of(full_shape(), "h100", "h100");
+  const BranchSizes before = run(normed).layers.front().branches;
+  normed.branch_factors = {{4, 1}, {1, 1}};
+  // The weights 1 + w are rounded as numbers of another size: within 2^-8 of each.
+  EXPECT_NEAR(run(normed).layers.front().branches.attention, 4 * before.attention,
+              4 * before.attention * 0x1p-8);
 }
 
 }  // namespace
