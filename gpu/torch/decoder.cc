@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,12 +45,19 @@ class Model : public TorchModel {
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const OperatorContext& context() const { return context_; }
   [[nodiscard]] const ModelTensors& weights() const { return weights_; }
+  /// ModelTensors::output with rows and columns swapped in memory; made when it is first asked for.
+  [[nodiscard]] const Tensor& transposed_output() const {
+    std::call_once(transposing_, [this] { transposed_ = weights_.output.t().contiguous(); });
+    return transposed_;
+  }
 
  private:
   ModelConfig config_;
   OperatorContext context_;
   ModelTensors weights_;
   std::array<Tensor, 2> frequencies_;  ///< of layers without a window, and with one
+  mutable std::once_flag transposing_;
+  mutable Tensor transposed_;
 };
 
 /// Keys and values of a layer, [1][kv_heads][rows][head_dim]; never written in place.
@@ -128,6 +136,14 @@ class Sequence : public TorchSequence {
     observe(name, out);
     return out;
   }
+  /// The logits of `hidden`, which is the last row of a pass where `sliced`. ATen multiplies such a
+  /// row in bfloat16 as a batch of one, for which it copies the whole matrix, transposed, at each
+  /// call. A copy that is kept makes the same call of oneDNN, so the bits stay.
+  Tensor head(const Tensor& hidden, bool sliced) {
+    const Tensor& output = model_.weights().output;
+    const bool copies = sliced && output.is_cpu() && output.scalar_type() == at::kBFloat16;
+    return copies ? at::matmul(hidden, model_.transposed_output()) : at::linear(hidden, output);
+  }
   /// Hands on what an operator gives: [1][rows]…, or with `heads_first` [1][heads][rows]….
   void observe(std::string_view name, const Tensor& x, bool heads_first = false) {
     if (!pass_->observer || (!pass_->every_operator && name != "hidden")) return;
@@ -184,9 +200,9 @@ std::vector<double> Sequence::run(const TorchPass& pass) {
     observe("hidden", hidden);
   }
   hidden = norm("final-norm", hidden, model_.weights().final_norm);
-  if (!pass.all_logits) hidden = hidden.narrow(1, span_.rows - 1, 1);
-  const Tensor logits =
-      soft_cap(at::linear(hidden, model_.weights().output), config.final_soft_cap);
+  const bool sliced = !pass.all_logits && span_.rows > 1;
+  if (sliced) hidden = hidden.narrow(1, span_.rows - 1, 1);
+  const Tensor logits = soft_cap(head(hidden, sliced), config.final_soft_cap);
   observe("logits", logits);
   std::vector<double> numbers = doubles_of(logits);
   cache_ = std::move(next_);
