@@ -17,6 +17,7 @@
 #include "gpu/torch/decoder.h"
 #include "gpu/torch_library.h"
 #include "gpu/torch_settings.h"
+#include "run/arm_arithmetic.h"
 #include "run/launch_settings.h"
 #include "run/model_shape.h"
 #include "run/model_weights.h"
@@ -193,7 +194,7 @@ Result<bool> check_launch(const Launch& launch) {
                            launch.neighbours.size() + 1, to_string(launch.padding))};
 }
 
-class TorchArm : public EngineArm, public SimulatedArm {
+class TorchArm : public EngineArm, public SimulatedArm, public SaysArithmetic {
  public:
   explicit TorchArm(ArmSetup setup) : setup_(std::move(setup)) {}
 
@@ -201,6 +202,7 @@ class TorchArm : public EngineArm, public SimulatedArm {
   const softfloat::Format& logit_format() const override { return setup_.settings.storage; }
   Result<std::vector<ExplainedOperator>> explain(const PlanStep& step,
                                                  const Launch& launch) const override;
+  Result<ArmArithmetic> arithmetic() const override;
   Result<std::unique_ptr<EngineSequence>> open(std::int64_t /*capacity*/,
                                                const Launch& launch) const override {
     if (const Result<bool> checked = check_launch(launch); !checked) return checked.error();
@@ -246,6 +248,20 @@ Result<std::vector<ExplainedOperator>> TorchArm::explain(const PlanStep& step,
   list.push_back({"weights, hidden states, K and V, logits", "",
                   fmt::format("storage={}", softfloat::format_name(setup_.settings.storage)), ""});
   return list;
+}
+
+Result<ArmArithmetic> TorchArm::arithmetic() const {
+  // libtorch adds the products of 16-bit formats in float32, beside which their storage is all; in
+  // float32 itself sums count as well.
+  const softfloat::Format& storage = setup_.settings.storage;
+  const bool is_narrow = storage.precision < softfloat::binary32.precision;
+  Result<DispatchChoice> dispatch = DispatchChoice::named(is_narrow ? "exact" : "fp32");
+  if (!dispatch) return dispatch.error();
+  DecoderFormats formats;
+  formats.activations = storage;
+  formats.kv = storage;
+  formats.logits = storage;
+  return ArmArithmetic{setup_.shape, std::move(*dispatch), formats};
 }
 
 class TorchEngine : public Engine {

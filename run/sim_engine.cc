@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "run/arm_arithmetic.h"
 #include "run/kept_rows.h"
 #include "run/model_shape.h"
 #include "run/model_weights.h"
@@ -19,6 +20,7 @@
 #include "run/sim_sequence.h"
 #include "run/sim_settings.h"
 #include "run/simulated_arm.h"
+#include "run/unturned_rope.h"
 #include "sim/decoder/incremental.h"
 #include "softfloat/formats.h"
 
@@ -31,7 +33,7 @@ const softfloat::Format& format_of(Dtype dtype) {
   return softfloat::binary32;
 }
 
-class SimArm : public EngineArm, public KeepsRows, public SimulatedArm {
+class SimArm : public EngineArm, public KeepsRows, public SimulatedArm, public SaysArithmetic {
  public:
   SimArm(ArmSetup setup, IncrementalDecoder decoder, std::string name, DecoderFormats formats)
       : setup_(std::move(setup)),
@@ -42,6 +44,11 @@ class SimArm : public EngineArm, public KeepsRows, public SimulatedArm {
   std::string dispatch() const override { return name_; }
   const softfloat::Format& logit_format() const override { return formats_.logits; }
   const softfloat::Format& activation_format() const override { return formats_.activations; }
+  Result<ArmArithmetic> arithmetic() const override {
+    ArmArithmetic result{*setup_.shape, setup_.options.dispatch, formats_};
+    result.formats.weights = formats_.weights.value_or(setup_.options.storage);
+    return result;
+  }
   std::string_view difference() const override {
     const bool leaves = setup_.options.plant == Plant::none &&
                         leaves_rescale_rounding(setup_.options.dispatch.dispatch());
@@ -180,6 +187,7 @@ Result<std::unique_ptr<Engine>> make_sim_engine(Checkpoint checkpoint, std::stri
   if (!shape) return shape.error();
   Result<DecoderWeights> weights = decoder_weights(checkpoint);
   if (!weights) return weights.error();
+  rope_origins.push_back(unturned_rope());
   return std::unique_ptr<Engine>(
       std::make_unique<SimEngine>(std::move(checkpoint), std::move(model), std::move(*shape),
                                   std::move(*weights), options, rows, std::move(rope_origins)));

@@ -78,7 +78,7 @@ class Runner : public decoder::LayerSteps {
   explicit Runner(const DecoderOptions& options)
       : options_(options),
         shape_(options.shape),
-        weights_(options.seed, options.storage, options.engine),
+        weights_(options.seed, options.formats.weights.value_or(options.storage), options.engine),
         layers_(options.layers > 0 ? std::min(options.layers, options.shape.layers)
                                    : options.shape.layers) {}
 
@@ -134,7 +134,7 @@ class Runner : public decoder::LayerSteps {
                                    .outputs = outputs,
                                    .weights = *matrix,
                                    .by_outputs = false,
-                                   .format = options_.storage,
+                                   .format = options_.formats.weights.value_or(options_.storage),
                                    .bias = has_bias ? bias.data() : nullptr};
     report_.multiply_adds += tokens() * terms * outputs * static_cast<std::int64_t>(arms_.size());
     for (const DecoderArm& each : arms_) {
@@ -258,13 +258,16 @@ class Runner : public decoder::LayerSteps {
     const softfloat::Format format = dispatch->arithmetic == DispatchArithmetic::binary64
                                          ? softfloat::binary64
                                          : options_.storage;
+    // The two controls have this storage and nothing else that is narrow.
+    const DispatchFormats narrow = arms_.size() < 2 ? options_.formats : DispatchFormats{};
+    const softfloat::Format kv = narrow.kv.value_or(format);
     const decoder::OperatorSetup setup{
         .shape = shape_,
         .formats = {.weights = {},
-                    .operands = {},
-                    .accumulator = {},
+                    .operands = narrow.operands,
+                    .accumulator = narrow.accumulator,
                     .activations = format,
-                    .kv = format,
+                    .kv = kv,
                     .logits = format},
         .dispatch = *dispatch,
         .decode_attention = options_.decode_attention,
@@ -273,7 +276,7 @@ class Runner : public decoder::LayerSteps {
         .attention = options_.attention,
         .engine = options_.engine,
         .rope_source = format == options_.storage ? options_.rope_source : RopeSource()};
-    DecoderArm made{std::move(rows), {}, KvCache(1, shape_.kv_heads, shape_.head_dim, format)};
+    DecoderArm made{std::move(rows), {}, KvCache(1, shape_.kv_heads, shape_.head_dim, kv)};
     for (const PassRows& pass : made.rows) {
       Result<std::unique_ptr<RowOperators>> operators = decoder::make_operators(setup);
       if (!operators) return operators.error();

@@ -34,6 +34,10 @@ struct BranchSizes {
 struct DecoderOptions {
   DecoderShape shape;
   softfloat::Format storage = softfloat::binary16;
+  /// What is not in `storage`, and not the kernels' own: `weights` of all decoders, whose numbers
+  /// storage must have; `operands`, `accumulator` and `kv` of cache-on and cache-off. The others do
+  /// not count.
+  DispatchFormats formats = {};
   const Dispatch* on = nullptr;   ///< of cache-on; required
   const Dispatch* off = nullptr;  ///< of cache-off; required
   /// Attention kernels instead of those of the dispatches: for the last token of cache-on, and for

@@ -23,6 +23,10 @@ struct ControlCheck {
   double measured = 0;
   double low = -std::numeric_limits<double>::infinity();  ///< allowed from here …
   double high = std::numeric_limits<double>::infinity();  ///< … to here
+  /// What predict expects of rounding, and what rounding was measured to be in the same run, in the
+  /// terms of `measured`; none where that is no matter of size, or was not measured.
+  std::optional<double> predicted = {};
+  std::optional<double> floor = {};
 
   [[nodiscard]] bool passed() const { return measured >= low && measured <= high; }
 };

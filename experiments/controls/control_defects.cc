@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,9 +29,11 @@ struct DefectRow {
 
 constexpr std::array defect_rows{
     DefectRow{"positions + 1", "plant=position+1"},
+    DefectRow{"RoPE left out", "rope=none"},
     DefectRow{"mask off", "plant=mask-missing"},
     DefectRow{"a stale entry of the cache", "plant=stale-cache-entry"},
     DefectRow{"scale of the scores twice", "plant=scale-doubled"},
+    DefectRow{"K/V heads exchanged", "plant=swapped-heads"},
     DefectRow{"positions of the padding", "plant=pad-positions", Padding::left, 3},
     DefectRow{"a step late", "", Padding::none, 0, true},
     DefectRow{"half of the prompt forgotten", "", Padding::none, 0, false, true},
@@ -96,15 +99,17 @@ ControlVerdict judge_defects(const ControlRecords& records) {
       found->second.push_back(&cell);
     }
   }
-  const auto allowed = rounding_kl(records);
-  if (!allowed) {
-    add_reason(verdict, "", "control 3 has no floor");
+  const std::optional<Rounding> rounding = rounding_kl(records);
+  if (!rounding) {
+    add_reason(verdict, "", "control 3 has no prediction");
     return verdict;
   }
   for (const auto& [name, cells] : defects) {
     verdict.checks.push_back({.what = name + ": mean KL (nats)",
                               .measured = mean_of(numbers_of(cells, "kl")),
-                              .low = *allowed});
+                              .low = rounding->allowed,
+                              .predicted = rounding->predicted,
+                              .floor = rounding->floor});
   }
   std::ranges::sort(verdict.checks, {}, &ControlCheck::measured);
   return verdict;

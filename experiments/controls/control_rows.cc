@@ -20,20 +20,23 @@ std::span<const ControlRow> control_rows() {
           2, measure_identity, judge_identity},
       ControlRow{3, "KL after the same tokens", "small at every step: two rounding errors apart",
                  "0.1 nats and more",
-                 "mean KL of the arms, at most 2 (KL + KL) of the arms from the widest arithmetic",
-                 3, measure_forced, judge_forced},
+                 "mean KL of the arms, at most 3.1 (KL + KL) that predict expects of them", 3,
+                 measure_forced, judge_forced},
       ControlRow{4, "two unrelated texts", "far more than after the same tokens",
                  "as much as after the same tokens",
-                 "mean KL of unrelated texts, at least the largest KL of control 3", 2,
+                 "mean KL of unrelated texts, at least what control 3 allows and its largest KL", 2,
                  measure_plateau, judge_plateau},
-      ControlRow{5, "formats", "the error grows with the unit roundoff u, KL with its square",
-                 "neither follows u",
-                 "the power of u between the coarsest and the finest format, within a quarter", 18,
-                 measure_storage, judge_storage},
+      ControlRow{
+          5, "formats", "the error grows with the unit roundoff u, KL with its square",
+          "neither follows u",
+          "the power of u between the coarsest and the finest format, within what predict says of "
+          "both",
+          18, measure_storage, judge_storage},
       ControlRow{6, "order of sums alone", "the difference grows with u of the accumulator",
                  "it is the same in every accumulator",
-                 "the power of u between sums in binary16 and in binary32, within a quarter", 12,
-                 measure_order, judge_order},
+                 "the power of u between sums in binary16 and in binary32, within what predict "
+                 "says of both",
+                 12, measure_order, judge_order},
       ControlRow{7, "exact sums", "no effect of the order is left, the error of storage is",
                  "a difference stays", "both arms with exact sums, bit for bit", 4,
                  measure_exact_sums, judge_exact_sums},
@@ -51,13 +54,15 @@ std::span<const ControlRow> control_rows() {
                  "root mean square change of the next logits, within the step between two 16-bit "
                  "formats",
                  4, measure_noise, judge_noise},
-      ControlRow{11, "flips by margin", "none above twice the largest change of a logit",
-                 "flips at large margins",
-                 "the largest margin of a flip along random tokens, over that bound", 6,
-                 measure_flips, judge_flips},
+      ControlRow{
+          11, "flips by margin", "none at margins that rounding does not reach",
+          "flips at large margins",
+          "pairs of the 16 largest logits that change places along random tokens: the largest "
+          "margin, over the deviation that predict expects and over twice the largest change",
+          6, measure_flips, judge_flips},
       ControlRow{12, "defects on purpose", "each is farther apart than rounding explains",
                  "a defect looks like the measured difference",
-                 "mean KL of each defect, above what control 3 allows", 14, measure_defects,
+                 "mean KL of each defect, above what control 3 allows", 18, measure_defects,
                  judge_defects},
       ControlRow{13, "sampling", "other tokens only where a boundary crosses the drawn number",
                  "other tokens from the first step",
@@ -67,17 +72,17 @@ std::span<const ControlRow> control_rows() {
                  "sharing changes the bits",
                  "the attention kernel on shared and on repeated heads, not split, bit for bit", 1,
                  measure_heads, judge_heads},
-      ControlRow{15, "drift of the first layer", "a few units of the format",
-                 "large already in the first layer",
-                 "relative L2 of layer 0 at decode steps, at most what rounding of each arm "
-                 "explains",
-                 3, measure_drift, judge_drift},
       ControlRow{
-          16, "TF32 and kinds of attention", "cells of their own, each as large as its u",
-          "results in float32 hang on TF32",
-          "error of each kind of attention, at most the step between two 16-bit formats above "
-          "that of the arm; error of TF32 and of float32 by the power of u",
-          15, measure_cells, judge_cells},
+          15, "drift of the first layer", "a few units of the format",
+          "large already in the first layer",
+          "relative L2 of layer 0 at decode steps, at most 1.8 times what predict expects of both",
+          3, measure_drift, judge_drift},
+      ControlRow{16, "TF32 and kinds of attention", "cells of their own, each as large as its u",
+                 "results in float32 hang on TF32",
+                 "error of each kind of attention, at most twice what predict expects; error of "
+                 "TF32 and of "
+                 "float32 by the power of u",
+                 15, measure_cells, judge_cells},
   };
   return rows;
 }

@@ -11,6 +11,7 @@
 #include "experiments/controls/compare_bits.h"
 #include "experiments/controls/control_arms.h"
 #include "experiments/controls/measures.h"
+#include "experiments/controls/predicted.h"
 #include "experiments/metrics/plateau.h"
 #include "experiments/protocol/along_text.h"
 #include "experiments/protocol/pair_text.h"
@@ -259,8 +260,7 @@ Result<Json> measure_noise(const StudySetup& setup, std::int64_t prompt) {
 }
 
 ControlVerdict judge_noise(const ControlRecords& records) {
-  // One step from a 16-bit format to the next: what is farther apart is not of one size.
-  constexpr double three_bits = 8;
+  const double factor = noise_allowance().factor;
   ControlVerdict verdict;
   double real = 0;
   double noise = 0;
@@ -276,8 +276,8 @@ ControlVerdict judge_noise(const ControlRecords& records) {
   }
   verdict.checks.push_back({.what = "rms |dlogit| of noise / of the real path",
                             .measured = std::sqrt(noise / real),
-                            .low = 1 / three_bits,
-                            .high = three_bits});
+                            .low = 1 / factor,
+                            .high = factor});
   return verdict;
 }
 

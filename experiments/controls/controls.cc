@@ -74,6 +74,8 @@ Json json_of_checks(const std::vector<ControlCheck>& checks) {
                     {"measured", json_of(check.measured)},
                     {"low", json_of(check.low)},
                     {"high", json_of(check.high)},
+                    {"predicted", json_of(check.predicted)},
+                    {"floor", json_of(check.floor)},
                     {"passed", check.passed()}});
   }
   return list;
@@ -123,7 +125,9 @@ SummaryTable empty_table() {
                    {"outcome", "result", "", true},
                    {"what", "judged by", "", true},
                    {"measured", "measured", ""},
-                   {"allowed", "allowed", "", true}};
+                   {"allowed", "allowed", "", true},
+                   {"predicted", "predicted", ""},
+                   {"floor", "floor", ""}};
   return table;
 }
 
@@ -136,14 +140,18 @@ std::vector<SummaryCell> row_of(const ControlRow& row, const ControlVerdict& ver
             cell(to_string(verdict.outcome())),
             cell("-"),
             cell(std::optional<double>()),
-            cell("-")};
+            cell("-"),
+            cell(std::optional<double>()),
+            cell(std::optional<double>())};
   }
   return {number,
           cell(row.name),
           cell(to_string(verdict.outcome())),
           cell(check->what),
           cell(check->measured),
-          cell(allowed_text(*check))};
+          cell(allowed_text(*check)),
+          cell(check->predicted),
+          cell(check->floor)};
 }
 
 std::string headline(const std::vector<int>& green, const std::vector<int>& failed,
@@ -241,7 +249,15 @@ Result<std::string> controls_path(const StudySetup& setup, const std::string& fo
   const StudyRow& row = controls_row();
   const auto units = row.make()->units(setup);
   if (!units) return units.error();
-  const std::string head = line_of(head_of(row.name, setup, *units));
+  Json key = head_of(row.name, setup, *units);
+  // An arm's settings name a dispatch only where they change it; what it is otherwise, the model,
+  // the engine and its environment decide.
+  for (const Arm* const arm : {&setup.on, &setup.off}) {
+    const Result<StudyArm> prepared = prepare(*setup.engine, *arm);
+    if (!prepared) return prepared.error();
+    key["dispatches"].push_back(prepared->engine->dispatch());
+  }
+  const std::string head = line_of(key);
   return fmt::format("{}/{}-{}.jsonl", folder, row.name,
                      sha256(std::as_bytes(std::span(head))).substr(0, 16));
 }

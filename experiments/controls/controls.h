@@ -18,7 +18,8 @@ namespace kvsim::experiments {
 [[nodiscard]] StudySetup controls_setup(const StudySetup& setup);
 
 /// Where the records of the controls of that setup lie: FOLDER/controls-HASH.jsonl, HASH the first
-/// 16 digits of the SHA-256 of their head line. Errors of Study::units().
+/// 16 digits of the SHA-256 of their head line and of the dispatch of both arms: all that decides
+/// their bytes. Errors of Study::units() and prepare().
 [[nodiscard]] Result<std::string> controls_path(const StudySetup& setup, const std::string& folder);
 
 }  // namespace kvsim::experiments

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "experiments/controls/predicted.h"
 #include "experiments/statistics/samples.h"
 #include "experiments/tables.h"
 
@@ -52,20 +53,30 @@ double mean_of(std::span<const double> numbers) {
   return numbers.empty() ? 0 : statistics::moments(numbers).mean;
 }
 
-double rounding_square(double on, double off, double ratio) {
+double apart_square(double on, double off) { return 2 * (on + off); }
+
+double measured_apart_square(double on, double off, double ratio) {
   const double scale = ratio * ratio;
-  return 2 * (std::min(on, off * scale) + std::min(off, on / scale));
+  return apart_square(std::min(on, off * scale), std::min(off, on / scale));
 }
 
-std::optional<double> rounding_kl(const ControlRecords& records) {
+std::optional<Rounding> rounding_kl(const ControlRecords& records) {
   ControlVerdict ignored;
   std::vector<const Json*> values = measured_values(records, 3, ignored);
-  std::erase_if(values, [](const Json* each) { return !each->contains("floor_on"); });
+  std::erase_if(values, [](const Json* each) { return !each->contains("predicted_on"); });
   if (values.empty()) return {};
+  const double on = mean_of(numbers_of(values, "predicted_on"));
+  const double off = mean_of(numbers_of(values, "predicted_off"));
+  const double factor = weights_allowance().factor;
+  Rounding result{
+      .predicted = on + off, .allowed = factor * factor * apart_square(on, off), .floor = {}};
+  std::erase_if(values, [](const Json* each) { return !each->contains("floor_on"); });
+  if (values.empty()) return result;
   const double ratio = values.front()->at("on_roundoff").get<double>() /
                        values.front()->at("off_roundoff").get<double>();
-  return rounding_square(mean_of(numbers_of(values, "floor_on")),
-                         mean_of(numbers_of(values, "floor_off")), ratio);
+  result.floor = measured_apart_square(mean_of(numbers_of(values, "floor_on")),
+                                       mean_of(numbers_of(values, "floor_off")), ratio);
+  return result;
 }
 
 }  // namespace kvsim::experiments

@@ -70,14 +70,24 @@ void add_reason(ControlVerdict& verdict, std::string_view part, std::string_view
 /// Their mean; 0 of none.
 [[nodiscard]] double mean_of(std::span<const double> numbers);
 
-/// How far apart, squared, two arms may be by rounding, from how far each is from the reference,
-/// squared: two errors a and b are at most √(2 |a|² + 2 |b|²) apart. Each arm is taken to be no
-/// worse than the other one says, scaled by the square of `ratio`, on's unit roundoff over off's:
-/// so a defect of one arm does not widen what is allowed.
-[[nodiscard]] double rounding_square(double on, double off, double ratio);
+/// What rounding explains between two arms.
+struct Rounding {
+  double predicted = 0;         ///< by predict, of two errors that know nothing of each other
+  double allowed = 0;           ///< above that it is a defect
+  std::optional<double> floor;  ///< as `allowed`, but of what each arm was measured to be off by
+};
 
-/// The mean KL that rounding explains between the two arms: rounding_square() of the KL that
-/// control 3 has recorded, as KL is quadratic in the error. Nothing where there is no reference.
-[[nodiscard]] std::optional<double> rounding_kl(const ControlRecords& records);
+/// How far apart, squared, errors of these squares can be: two errors a and b are at most
+/// √(2 |a|² + 2 |b|²) apart.
+[[nodiscard]] double apart_square(double on, double off);
+/// The same of errors that were measured. Each arm is taken to be no worse than the other one says,
+/// scaled by the square of `ratio`, on's unit roundoff over off's: so a defect of one arm does not
+/// widen the floor.
+[[nodiscard]] double measured_apart_square(double on, double off, double ratio);
+
+/// The mean KL that rounding explains between the two arms, of what control 3 has recorded: KL is
+/// quadratic in the error, so it adds up as squares do, and is allowed the square of
+/// weights_allowance(). Nothing where there is no prediction.
+[[nodiscard]] std::optional<Rounding> rounding_kl(const ControlRecords& records);
 
 }  // namespace kvsim::experiments

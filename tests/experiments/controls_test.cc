@@ -8,8 +8,10 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "experiments/controls/compare_bits.h"
@@ -70,8 +72,8 @@ TEST_F(Controls, AreGreenWithoutADefect) {
 
 TEST_F(Controls, SeeADefectOfOneArm) {
   const StudySummary summary = controls_of("live", "off:plant=mask-missing");
-  EXPECT_EQ(summary.failed, "controls 2, 3, 7 failed");
-  EXPECT_THAT(summary.headline, HasSubstr("3 failed (2, 3, 7)"));
+  EXPECT_EQ(summary.failed, "controls 2, 3, 7, 11 failed");
+  EXPECT_THAT(summary.headline, HasSubstr("4 failed (2, 3, 7, 11)"));
   EXPECT_THAT(failed("live:plant=position+1", "off"), IsSupersetOf({3, 15}));
 }
 
@@ -113,6 +115,68 @@ TEST(ControlsPath, IsThatOfTheArmsAndTheFirstPrompts) {
   EXPECT_EQ(path(), first);
   fake.setup.prompts[0].prompt.ids.back() = 1;
   EXPECT_NE(path(), first);
+}
+
+/// The fake engine with other answers to what decides results.
+struct OtherEngine : test::FakeEngine {
+  std::string digest = std::string(64, '0');
+  std::string format = "binary32";
+  std::string engine = "fake";
+  std::string environment;
+
+  std::string name() const override { return engine; }
+  std::string model_sha256() const override { return digest; }
+  std::string storage() const override { return format; }
+  Result<std::unique_ptr<EngineArm>> arm(std::span<const ArmSetting> settings) const override {
+    struct Arm : test::FakeArm {
+      using FakeArm::FakeArm;
+      std::string environment;
+      std::string dispatch() const override { return "usual" + environment; }
+    };
+    static_cast<void>(settings);
+    auto made = std::make_unique<Arm>(fake);
+    made->environment = environment;
+    return std::unique_ptr<EngineArm>(std::move(made));
+  }
+};
+
+TEST(ControlsPath, HangsOnAllThatChangesResultsAndOnNothingElse) {
+  OtherEngine engine;
+  test::FakeSetup fake(3);
+  fake.setup.engine = &engine;
+  const auto path = [&] { return controls_path(controls_setup(fake.setup), "f").value(); };
+  const std::string first = path();
+  for (std::string* const each :
+       {&engine.digest, &engine.format, &engine.engine, &engine.environment, &fake.setup.version}) {
+    const std::string before = *each;
+    *each += "1";
+    EXPECT_NE(path(), first) << before;
+    *each = before;
+    EXPECT_EQ(path(), first);
+  }
+  for (Arm* const arm : {&fake.setup.on, &fake.setup.off}) {
+    const Arm before = *arm;
+    *arm = with_settings(*arm, "dispatch=exact").value();
+    EXPECT_NE(path(), first);
+    *arm = with_settings(before, "storage=binary16").value();
+    EXPECT_NE(path(), first);
+    *arm = before;
+  }
+  std::vector<TokenId>& ids = fake.setup.prompts[2].prompt.ids;
+  ids.push_back(1);
+  EXPECT_NE(path(), first);
+  ids.pop_back();
+  fake.setup.prompts[2].prompt.number += 1;  // random numbers hang on it
+  EXPECT_NE(path(), first);
+  fake.setup.prompts[2].prompt.number -= 1;
+  // The study's own: how long its texts are, how tokens are chosen, what is known of its prompts.
+  fake.setup.new_tokens += 9;
+  fake.setup.seeds = {4, 5};
+  fake.setup.stops = !fake.setup.stops;
+  fake.setup.strategies = {strategy_named("top-p").value()};
+  fake.setup.prompts[0].answer = "77";
+  fake.setup.decode = [](std::span<const TokenId>) { return std::string("text"); };
+  EXPECT_EQ(path(), first);
 }
 
 TEST(WithSettings, ADispatchDropsLinesAndKeepsFormats) {
