@@ -3,6 +3,7 @@
 #include "experiments/studies/predicted.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "experiments/studies/predicted_figures.h"
 #include "experiments/studies/predicted_steps.h"
 #include "experiments/studies/predicted_tables.h"
+#include "experiments/work.h"
 #include "sim/ulp.h"
 
 namespace kvsim::experiments {
@@ -22,10 +24,6 @@ namespace {
 constexpr double predicted_work = 3e10;
 constexpr double fewest_decoders = 3;
 constexpr double most_decoders = 64;
-
-std::int64_t prompt_tokens(const StudySetup& setup, std::int64_t prompt) {
-  return std::ssize(setup.prompts[static_cast<std::size_t>(prompt)].prompt.ids);
-}
 
 /// Rows of the seeded decoders of a prompt: both ways to each step, and once more for the factors.
 std::int64_t predicted_rows(const StudySetup& setup, std::int64_t prompt) {
@@ -118,10 +116,15 @@ Result<std::vector<StudyUnit>> PredictedStudy::units(const StudySetup& setup) co
   const Result<Pair> pair = pair_of(setup);
   if (!pair) return pair.error();
   const Decoders decoders = decoders_of(setup, *pair->simulated.first.shape);
+  Result<TextGroup> texts =
+      TextGroup::of(*setup.engine, std::array{setup.on, setup.off}, setup.new_tokens);
+  if (!texts) return texts.error();
   std::vector<StudyUnit> list;
   list.reserve(setup.prompts.size());
   for (std::int64_t i = 0; i < std::ssize(setup.prompts); ++i) {
-    std::int64_t rows = 2 * (prompt_tokens(setup, i) + setup.new_tokens);
+    const Result<std::int64_t> text = texts->work(prompt_tokens(setup, i));
+    if (!text) return text.error();
+    std::int64_t rows = *text;
     if (i < decoders.prompts) rows += decoders.each * predicted_rows(setup, i);
     list.push_back({"greedy", i, 0, rows});
   }
