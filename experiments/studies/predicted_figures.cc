@@ -111,6 +111,7 @@ bool can_tell(const Differing& found) {
 
 std::vector<LayerComparison> compare_layers(const Parts& parts) {
   std::vector<LayerComparison> layers;
+  double before = 0;  // the ratio of the layer before
   for (std::size_t layer = 0; layer < parts.steps.front().relative.size(); ++layer) {
     NumbersByPrompt measured;
     NumbersByPrompt predicted;
@@ -118,17 +119,22 @@ std::vector<LayerComparison> compare_layers(const Parts& parts) {
     for (const Decoder& each : parts.decoders) {
       predicted.add(each.prompt, mean_of(each, layer, parts.steps));
     }
-    LayerComparison found{.measured = *measured.mean(), .predicted = *predicted.mean()};
+    LayerComparison found{
+        .measured = measured.mean().value_or(statistics::Estimate{}),
+        .predicted = predicted.mean().value_or(statistics::Estimate{}),
+    };
     const Differing differing = differing_of(parts, layer);
     found.differing = differing.measured.successes;
     found.predicted_differing = differing.predicted.successes;
     if (can_tell(differing)) {
       found.within = is_within(found.measured.value, found.predicted.value);
     }
-    if (found.predicted.value > 0) found.ratio = found.measured.value / found.predicted.value;
-    if (found.ratio && !layers.empty() && layers.back().ratio && *layers.back().ratio > 0) {
-      found.growth = *found.ratio / *layers.back().ratio;
+    if (found.predicted.value > 0) {
+      const double ratio = found.measured.value / found.predicted.value;
+      if (before > 0) found.growth = ratio / before;
+      found.ratio = ratio;
     }
+    before = found.ratio.value_or(0);
     layers.push_back(found);
   }
   return layers;

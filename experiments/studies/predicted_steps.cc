@@ -102,9 +102,10 @@ class Measurement {
 Result<bool> Measurement::add(const AlongStep& step) {
   const EnginePass& a = step.passes[0];
   const EnginePass& b = step.passes[1];
-  Result<ForcedStep> logits = compare_logits(a.logits, b.logits, first_.engine->logit_format());
+  const Result<ForcedStep> logits =
+      compare_logits(a.logits, b.logits, first_.engine->logit_format());
   if (!logits) return logits.error();
-  text_.steps.push_back(std::move(*logits));
+  text_.steps.push_back(*logits);
   text_.logit_deviation.push_back(deviation_of(a.logits));
   text_.largest_logit.push_back(*std::ranges::max_element(a.logits));
   std::vector<double> layers;
