@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "run/margin.h"
 #include "sim/engine/columns.h"
 #include "sim/random_weights.h"
 #include "softfloat/formats.h"
@@ -16,6 +17,9 @@ namespace {
 
 /// Far above rounding, and small.
 constexpr double noise_share = 0.02;
+/// The same where logits are rounded behind it.
+constexpr double logit_noise_share = 0.1;
+constexpr std::uint64_t logit_draws = 4;
 
 /// The hidden states of a pass, by layer.
 std::vector<std::vector<double>> hidden_of(const EnginePass& pass) {
@@ -28,12 +32,12 @@ std::vector<std::vector<double>> hidden_of(const EnginePass& pass) {
 
 /// The state with noise, numbers of the format.
 Result<std::vector<double>> with_noise(const std::vector<double>& state,
-                                       const softfloat::Format& format, std::uint64_t seed,
-                                       std::uint64_t layer) {
+                                       const softfloat::Format& format, double share,
+                                       std::uint64_t seed, std::uint64_t layer) {
   constexpr std::uint64_t stream = 0x6761696e << 8;  // "gain"
   double squares = 0;
   for (const double x : state) squares += x * x;
-  const double size = noise_share * std::sqrt(squares / static_cast<double>(state.size()));
+  const double size = share * std::sqrt(squares / static_cast<double>(state.size()));
   std::vector<float> noise(state.size());
   Result<bool> done = fill_random_weights(
       {seed, stream | layer, softfloat::binary32, static_cast<float>(size)}, 0, noise);
@@ -60,6 +64,17 @@ double gain_of(std::span<const double> a, std::span<const double> b, std::span<c
   return read > 0 ? std::sqrt(added / read) : 0;
 }
 
+/// ‖b − a‖ ÷ ‖a‖, squared.
+double relative_square(std::span<const double> a, std::span<const double> b) {
+  double change = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    change += (b[i] - a[i]) * (b[i] - a[i]);
+    squares += a[i] * a[i];
+  }
+  return squares > 0 ? change / squares : 0;
+}
+
 }  // namespace
 
 Result<std::vector<double>> layer_gains(const ArmSequence& text, const softfloat::Format& format,
@@ -74,7 +89,7 @@ Result<std::vector<double>> layer_gains(const ArmSequence& text, const softfloat
   std::vector<double> gains;
   for (std::size_t layer = 1; layer < states.size(); ++layer) {
     const Result<std::vector<double>> noisy =
-        with_noise(states[layer - 1], format, seed, static_cast<std::uint64_t>(layer));
+        with_noise(states[layer - 1], format, noise_share, seed, static_cast<std::uint64_t>(layer));
     if (!noisy) return noisy.error();
     const std::vector<HiddenReplacement> replaced{
         {.layer = static_cast<std::int64_t>(layer) - 1, .row = 0, .values = *noisy}};
@@ -84,6 +99,36 @@ Result<std::vector<double>> layer_gains(const ArmSequence& text, const softfloat
     gains.push_back(gain_of(states[layer - 1], states[layer], *noisy, hidden_of(*moved)[layer]));
   }
   return gains;
+}
+
+Result<double> top_logits_gain(const ArmSequence& text, const softfloat::Format& format,
+                               double step, std::uint64_t seed) {
+  const Result<std::unique_ptr<EngineSequence>> copy = text.sequence().save();
+  if (!copy) return copy.error();
+  const std::int64_t last = std::ssize(text.tokens()) - 1;
+  const PlanStep pass{.first_row = last, .rows = 1, .cached_rows = last};
+  const Result<EnginePass> plain = (*copy)->pass(text.tokens(), pass, {.layer_values = true});
+  if (!plain) return plain.error();
+  const std::vector<TokenLogit> top = largest_logits(plain->logits, 2);
+  const std::vector<std::vector<double>> states = hidden_of(*plain);
+  if (top.size() < 2 || states.empty()) return 0.0;
+  const std::int64_t layer = std::ssize(states) - 1;
+  double read = 0;
+  double moved = 0;
+  for (std::uint64_t draw = 0; draw < logit_draws; ++draw) {
+    const auto noisy = with_noise(states.back(), format, logit_noise_share, seed,
+                                  static_cast<std::uint64_t>(layer + 1) + (draw << 16));
+    if (!noisy) return noisy.error();
+    const std::vector<HiddenReplacement> replaced{{.layer = layer, .row = 0, .values = *noisy}};
+    const Result<EnginePass> other = (*copy)->pass(text.tokens(), pass, {.replaced = replaced});
+    if (!other) return other.error();
+    read += relative_square(states.back(), *noisy);
+    for (const TokenLogit& each : top) {
+      const double change = other->logits[static_cast<std::size_t>(each.token)] - each.logit;
+      moved += (change * change - step * step / 6) / 2;
+    }
+  }
+  return moved > 0 && read > 0 ? std::sqrt(moved / read) : 0.0;
 }
 
 }  // namespace kvsim::experiments

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "experiments/studies/predicted_steps.h"
 #include "experiments/studies/predicted_tables.h"
 #include "experiments/work.h"
-#include "sim/ulp.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -90,16 +88,6 @@ Json predicted_json(const PredictedText& text) {
   return {{"steps", text.steps}, {"relative", std::move(relative)}, {"logit", std::move(logit)}};
 }
 
-/// A unit in the last place of the largest logit.
-std::vector<double> grid_steps(const MeasuredText& text, const softfloat::Format& format) {
-  std::vector<double> steps;
-  steps.reserve(text.steps.size());
-  for (const double largest : text.largest_logit) {
-    steps.push_back(std::ldexp(1.0, ulp_exponent(format, largest)));
-  }
-  return steps;
-}
-
 class PredictedStudy : public Study {
  public:
   Result<std::vector<StudyUnit>> units(const StudySetup& setup) const override;
@@ -142,14 +130,10 @@ Result<Json> PredictedStudy::compute(const StudySetup& setup, const StudyUnit& u
   const auto& ids = setup.prompts[static_cast<std::size_t>(unit.prompt)].prompt.ids;
   const Result<MeasuredText> text = measure_text(setup, pair->on, pair->off, ids);
   if (!text) return text.error();
-  Json values = {{"tokens", text->steps.size()},
-                 {"steps", steps_json(text->steps)},
-                 {"logit_deviation", text->logit_deviation},
-                 {"logit_step", grid_steps(*text, pair->on.engine->logit_format())},
-                 {"relative", text->relative},
-                 {"sizes", branches_json(text->sizes)},
-                 {"gains", text->gains},
-                 {"predicted", Json::array()}};
+  Json values = {{"tokens", text->steps.size()},   {"steps", steps_json(text->steps)},
+                 {"logit_gain", text->logit_gain}, {"logit_step", text->logit_step},
+                 {"relative", text->relative},     {"sizes", branches_json(text->sizes)},
+                 {"gains", text->gains},           {"predicted", Json::array()}};
   const Decoders decoders = decoders_of(setup, *pair->simulated.first.shape);
   if (unit.prompt >= decoders.prompts) return values;
   for (std::int64_t i = 0; i < decoders.each; ++i) {

@@ -37,7 +37,7 @@ struct Step {
   std::int64_t prompt = 0;
   std::int64_t step = 0;
   RecordedStep forced;
-  double logit_deviation = 0;
+  double logit_gain = 0;
   double logit_step = 0;
   std::vector<double> relative;
 };
@@ -54,7 +54,7 @@ Parts parts_of(const StudyRecords& records) {
     const std::vector<RecordedStep> forced = recorded_steps(values.at("steps"));
     for (std::size_t i = 1; i < forced.size(); ++i) {
       parts.steps.push_back({unit.unit.prompt, static_cast<std::int64_t>(i), forced[i],
-                             values.at("logit_deviation").at(i).get<double>(),
+                             values.at("logit_gain").at(i).get<double>(),
                              values.at("logit_step").at(i).get<double>(),
                              values.at("relative").at(i).get<std::vector<double>>()});
     }
@@ -179,7 +179,7 @@ std::vector<FlipComparison> compare_flips(const Parts& parts, std::int64_t flips
     double grid_square = 0;
     double sum = 0;
     for (const Decoder& each : parts.decoders) {
-      const double deviation = each.logit.at(each.nearest(step.step)) * step.logit_deviation;
+      const double deviation = each.logit.at(each.nearest(step.step)) * step.logit_gain;
       on_grid += flip_probability(margin / step.logit_step, deviation / step.logit_step);
       grid_square += 2 * moved_square(deviation / step.logit_step);
       sum += 2 * deviation * deviation;

@@ -13,6 +13,7 @@
 #include "experiments/protocol/along_text.h"
 #include "experiments/protocol/arm_passes.h"
 #include "experiments/protocol/layer_gains.h"
+#include "sim/ulp.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -21,15 +22,6 @@ double size_of(std::span<const double> row) {
   double squares = 0;
   for (const double x : row) squares += x * x;
   return std::sqrt(squares / static_cast<double>(row.size()));
-}
-
-double deviation_of(std::span<const double> numbers) {
-  double sum = 0;
-  for (const double x : numbers) sum += x;
-  const double mean = sum / static_cast<double>(numbers.size());
-  double squares = 0;
-  for (const double x : numbers) squares += (x - mean) * (x - mean);
-  return std::sqrt(squares / static_cast<double>(numbers.size()));
 }
 
 /// Sums of the sizes of a pass's activations. The norm behind a branch, where there is one, comes
@@ -106,8 +98,13 @@ Result<bool> Measurement::add(const AlongStep& step) {
       compare_logits(a.logits, b.logits, first_.engine->logit_format());
   if (!logits) return logits.error();
   text_.steps.push_back(*logits);
-  text_.logit_deviation.push_back(deviation_of(a.logits));
-  text_.largest_logit.push_back(*std::ranges::max_element(a.logits));
+  const double largest = *std::ranges::max_element(a.logits);
+  const double grid = std::ldexp(1.0, ulp_exponent(first_.engine->logit_format(), largest));
+  const Result<double> gain = top_logits_gain(step.sequences[0], first_.engine->activation_format(),
+                                              grid, static_cast<std::uint64_t>(step.step));
+  if (!gain) return gain.error();
+  text_.logit_gain.push_back(*gain);
+  text_.logit_step.push_back(grid);
   std::vector<double> layers;
   const auto hidden = [](const StateValues& each) { return each.operation == "hidden"; };
   auto other = b.values.begin();

@@ -18,8 +18,8 @@ namespace kvsim::experiments {
 /// Both arms along the first one's greedy text.
 struct MeasuredText {
   std::vector<ForcedStep> steps;
-  std::vector<double> logit_deviation;        ///< of the first arm's logits, by step
-  std::vector<double> largest_logit;          ///< likewise
+  std::vector<double> logit_gain;             ///< top_logits_gain() of the first arm, by step
+  std::vector<double> logit_step;             ///< a unit in the last place of its largest logit
   std::vector<std::vector<double>> relative;  ///< by step and layer: ‖first − second‖ ÷ ‖first‖
   std::vector<double> gains;                  ///< layer_gains() of the first arm, means
   /// Of the first arm, means of the steps; of the branches, what moves with what a layer reads.
