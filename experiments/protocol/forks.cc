@@ -152,7 +152,7 @@ std::vector<std::int64_t> even_steps(const ForkOptions& options) {
 
 Result<std::int64_t> fork_work(ArmWork& rebuilt, std::int64_t prompt_tokens, std::int64_t step) {
   const Result<std::int64_t> cache = rebuilt.cache(prompt_tokens, step - 1);
-  if (!cache) return cache;
+  if (!cache) return cache.error();
   return *cache + 2;
 }
 

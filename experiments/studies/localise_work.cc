@@ -35,9 +35,9 @@ Result<std::int64_t> LocaliseWork::fork(std::int64_t prompt_tokens) {
   const std::int64_t step = std::max<std::int64_t>(2, new_tokens_ / 2);
   const std::int64_t tries = std::min(ForkOptions().tries, new_tokens_ - 2);
   const Result<std::int64_t> text = on_.text(prompt_tokens, new_tokens_);
-  if (!text) return text;
+  if (!text) return text.error();
   const Result<std::int64_t> pair = fork_work(rebuilt_, prompt_tokens, step);
-  if (!pair) return pair;
+  if (!pair) return pair.error();
   std::int64_t rows = localise_follows - 1;  // of one direction: the donor's own text
   for (const NamedPatch& patch : fork_patches(shape_, prompt_tokens, prompt_tokens + step - 1)) {
     rows += patch.continues ? localise_follows : 1;
@@ -48,11 +48,11 @@ Result<std::int64_t> LocaliseWork::fork(std::int64_t prompt_tokens) {
 Result<std::int64_t> LocaliseWork::first_step(std::int64_t prompt_tokens) {
   const std::int64_t steps = std::min(localise_steps, new_tokens_ - 1);
   const Result<std::int64_t> prompt = on_.text(prompt_tokens, 1);
-  if (!prompt) return prompt;
+  if (!prompt) return prompt.error();
   const Result<std::int64_t> on = on_.text(prompt_tokens, 1 + steps);
-  if (!on) return on;
+  if (!on) return on.error();
   const Result<std::int64_t> off = off_.text(prompt_tokens, 1 + steps);
-  if (!off) return off;
+  if (!off) return off.error();
   const auto patches = std::ssize(first_step_patches(shape_.layers));
   return *on + *off + patches * (*on - *prompt);
 }

@@ -103,7 +103,7 @@ Result<std::int64_t> ReplayWork::way(std::size_t row, std::int64_t prompt_tokens
   if (way.takes_last_row) return prompt_tokens + step + behind - 1;
   if (way.constructor.empty() && way.name != replay_replica) return behind;
   const Result<std::int64_t> cache = ways_[row].cache(prompt_tokens, step - 1);
-  if (!cache) return cache;
+  if (!cache) return cache.error();
   return *cache + behind;
 }
 
@@ -115,7 +115,7 @@ Result<std::int64_t> ReplayWork::text(std::int64_t prompt_tokens, std::int64_t n
   for (const std::int64_t step :
        even_steps({.new_tokens = new_tokens, .tries = pivots_of_a_text})) {
     const Result<std::int64_t> fork = fork_work(ways_[rebuilt], prompt_tokens, step);
-    if (!fork) return fork;
+    if (!fork) return fork.error();
     *work += *fork + follows - 1;
     for (std::size_t row = 0; row < ways_.size(); ++row) {
       const Result<std::int64_t> made = way(row, prompt_tokens, step);
