@@ -4,7 +4,6 @@
 
 #include <array>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -132,19 +131,12 @@ std::string source_note(const FetchRow& row) {
   return note.dump(2) + "\n";
 }
 
-/// Lines for people on standard error.
-std::function<void(std::string)> notes(const ParsedOptions& options) {
-  const bool is_quiet = options.has("--quiet");
-  return [is_quiet](const std::string& line) {
-    if (!is_quiet) write_error_line("kvsim fetch: " + line);
-  };
-}
-
 Result<Answer> fetch(const FetchRow& row, const ModelPlaces& places, const ParsedOptions& options) {
   const std::string target = fetched_folder(places, row.name);
   std::error_code none;
   if (!target.empty() && std::filesystem::exists(target, none)) return found(row, target);
-  const Result<PrivatePython> python = PrivatePython::make(places.cache, notes(options));
+  const Result<PrivatePython> python =
+      PrivatePython::make(places.cache, error_lines("fetch", options.has("--quiet")));
   if (!python) return python.error();
   Progress progress("fetch", options);
   // Downloading is three quarters of the work.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,14 +38,6 @@ std::optional<Dtype> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// Lines for people on standard error.
-std::function<void(std::string)> notes(const ParsedOptions& options) {
-  const bool is_quiet = options.has("--quiet");
-  return [is_quiet](const std::string& line) {
-    if (!is_quiet) write_error_line("kvsim import: " + line);
-  };
-}
-
 Result<Answer> run_import(const ParsedOptions& options) {
   const auto usage = [](std::string message) {
     return Error{ErrorKind::usage, std::move(message)};
@@ -66,7 +57,8 @@ Result<Answer> run_import(const ParsedOptions& options) {
   Result<std::unique_ptr<ModelFolder>> made_folder = ModelFolder::make(*out);
   if (!made_folder) return made_folder.error();
   FolderWriter& folder = (*made_folder)->writer();
-  const Result<PrivatePython> python = PrivatePython::make(model_places().cache, notes(options));
+  const Result<PrivatePython> python =
+      PrivatePython::make(model_places().cache, error_lines("import", options.has("--quiet")));
   if (!python) return python.error();
   Progress progress("import", options);
   const Result<ImportedModel> model =

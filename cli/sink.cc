@@ -186,4 +186,10 @@ void write_error_line(std::string_view line) { write_error(std::string(line) + "
 
 void write_error(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
+std::function<void(std::string)> error_lines(std::string_view command, bool quiet) {
+  return [start = fmt::format("kvsim {}: ", command), quiet](const std::string& line) {
+    if (!quiet) write_error_line(start + line);
+  };
+}
+
 }  // namespace kvsim

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -54,5 +55,9 @@ void write_error_line(std::string_view line);
 
 /// The same without the end of the line.
 void write_error(std::string_view text);
+
+/// What writes a command's lines to standard error, each behind "kvsim COMMAND: "; nothing when
+/// `quiet`.
+[[nodiscard]] std::function<void(std::string)> error_lines(std::string_view command, bool quiet);
 
 }  // namespace kvsim

@@ -7,14 +7,21 @@
 # user's project.
 set(KVSIM_ARITHMETIC_FLAGS -ffp-contract=off -fexcess-precision=16)
 
+# Where sources are compiled together, a local name of one may hide a name of another, and g++ takes
+# the sources for headers, whose types must not hold what is in an unnamed namespace.
+set(KVSIM_SHADOW_FLAGS -Wshadow)
+if(KVSIM_UNITY)
+  set(KVSIM_SHADOW_FLAGS
+    $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
 # Flags of our own sources only.
 add_library(kvsim_flags INTERFACE)
 target_compile_features(kvsim_flags INTERFACE cxx_std_20)
 target_compile_options(kvsim_flags INTERFACE
   ${KVSIM_ARITHMETIC_FLAGS}
-  -Wall -Wextra -Wconversion -Wshadow -Wpedantic
-  # g++ 12 warns wrongly about "text" + std::string (GCC bug 105651).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  -Wall -Wextra -Wconversion -Wpedantic
+  ${KVSIM_SHADOW_FLAGS}
   $<$<BOOL:${KVSIM_WERROR}>:-Werror>)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

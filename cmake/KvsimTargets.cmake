@@ -5,7 +5,7 @@
 # kvsim_precompile(TARGET library|text|test): the target reads the standard headers, fmt and
 # nlohmann-json (a test GoogleTest too) from a precompiled header, which is made once per build.
 # Targets of one kind have equal flags. Only clang: g++ 12 gains little by it and then warns about
-# the insides of the standard library. So the g++ build is the one that shows a missing include.
+# the insides of the standard library.
 function(kvsim_precompile target kind)
   if(NOT KVSIM_PRECOMPILE OR NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
     return()
@@ -36,6 +36,74 @@ function(kvsim_precompile target kind)
   target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
 endfunction()
 
+# kvsim_unity(TARGET): with KVSIM_UNITY the target's sources are compiled a dozen at a time, as one
+# source that includes them, and the headers are read once for all. Sources that declare the same
+# name at the start of a line, where clang-format puts what stands outside functions and classes,
+# are kept apart; so are sources that Highway compiles once per instruction set.
+function(kvsim_unity target)
+  if(NOT KVSIM_UNITY)
+    return()
+  endif()
+  set(most 12)
+  get_target_property(sources ${target} SOURCES)
+  set(groups 0)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    if(NOT path MATCHES "\\.cc$" OR NOT EXISTS "${path}")
+      continue()
+    endif()
+    file(READ "${path}" text)
+    if(text MATCHES "foreach_target\\.h")
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      continue()
+    endif()
+    # Up to the first character that can't stand before the declared name.
+    string(REGEX MATCHALL "\n[A-Za-z_][A-Za-z0-9_:<>,*& ]*" lines "${text}")
+    set(names "")
+    foreach(line IN LISTS lines)
+      if(line MATCHES "^\n(namespace|template|return|TEST|TYPED_TEST|INSTANTIATE|MATCHER)")
+        continue()
+      elseif(line MATCHES "^\n(struct|class|enum class) ([A-Za-z0-9_]+)")
+        list(APPEND names ${CMAKE_MATCH_2})
+      elseif(line MATCHES "^\nusing ([A-Za-z0-9_]+) *$")
+        list(APPEND names ${CMAKE_MATCH_1})
+      elseif(line MATCHES "[ *&]([A-Za-z0-9_]+) *$")
+        list(APPEND names ${CMAKE_MATCH_1})
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES names)
+    set(group 0)
+    while(group LESS groups)
+      set(fits ON)
+      if(size_${group} GREATER_EQUAL most)
+        set(fits OFF)
+      else()
+        foreach(name IN LISTS names)
+          if(name IN_LIST names_${group})
+            set(fits OFF)
+            break()
+          endif()
+        endforeach()
+      endif()
+      if(fits)
+        break()
+      endif()
+      math(EXPR group "${group} + 1")
+    endwhile()
+    if(group EQUAL groups)
+      math(EXPR groups "${groups} + 1")
+      set(names_${group} "")
+      set(size_${group} 0)
+    endif()
+    list(APPEND names_${group} ${names})
+    math(EXPR size_${group} "${size_${group}} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    # A name that is new may move a source to another group.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # kvsim_library(NAME softfloat [INTERNAL] [TEXT] SOURCES … HEADERS … LINKS …) makes kvsim_<NAME>
 # with the alias kvsim::<NAME>; without SOURCES it is a header-only library. It is installed unless
 # INTERNAL is given. TEXT: it reads and prints more than it computes.
@@ -60,6 +128,7 @@ function(kvsim_library)
   target_compile_options(${target} ${scope} "$<$<COMPILE_LANGUAGE:CXX>:${KVSIM_ARITHMETIC_FLAGS}>")
   target_link_libraries(${target} ${scope} ${arg_LINKS})
   if(arg_SOURCES)
+    kvsim_unity(${target})
     target_compile_options(${target} PRIVATE ${KVSIM_COVERAGE_FLAGS})
   endif()
   if(arg_SOURCES AND arg_TEXT)
@@ -118,6 +187,14 @@ function(kvsim_test)
   target_compile_definitions(${arg_NAME} PRIVATE KVSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE kvsim_flags ${arg_LINKS} fmt::fmt GTest::gmock
     GTest::gtest_main)
+  kvsim_unity(${arg_NAME})
+  # tests_<folder> builds the tests of one folder.
+  string(REGEX REPLACE "^${PROJECT_SOURCE_DIR}/tests/([^/]*).*$" "tests_\\1" folder_tests
+    "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT TARGET ${folder_tests})
+    add_custom_target(${folder_tests})
+  endif()
+  add_dependencies(${folder_tests} ${arg_NAME})
   # clang's precompiled header has the flags of the unit tests; ./check runs nothing else with it.
   if(arg_LABEL MATCHES "^(unit|fuzz)$" OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
     target_compile_options(${arg_NAME} PRIVATE ${KVSIM_TEST_OPTIMISATION})

@@ -84,13 +84,16 @@ configure() {
   fi
 }
 
-# build PRESET [TARGET] : quiet unless it fails
+# build PRESET [TARGET…] : quiet unless it fails
 build() {
   log=$root/build/$1.log
-  if ! cmake --build "$root/build/$1" ${2:+--target "$2"} </dev/null >"$log" 2>&1; then
+  folder=$root/build/$1
+  shift
+  [ $# = 0 ] || set -- --target "$@"
+  if ! cmake --build "$folder" "$@" </dev/null >"$log" 2>&1; then
     # The lines of the failing step stand at the end.
     tail -n 60 "$log" >&2
-    say "cannot build build/$1 (the whole text is build/$1.log)"
+    say "cannot build build/${folder##*/} (the whole text is build/${folder##*/}.log)"
     return 1
   fi
 }

@@ -9,11 +9,10 @@
 #include "softfloat/arithmetic.h"
 #include "softfloat/exact_sum.h"
 #include "softfloat/host.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// An exact sum as a double-double.
 DoubleDouble to_double_double(softfloat::ExactAccumulator sum) {
@@ -27,13 +26,13 @@ DoubleDouble to_double_double(softfloat::ExactAccumulator sum) {
 std::vector<DoubleDouble> exact_scores(const AttentionRow& row) {
   const DoubleDouble scale =
       DoubleDouble(1.0) / sqrt(DoubleDouble(static_cast<double>(row.head_dim)));
-  std::vector<DoubleDouble> scores(at(row.keys));
+  std::vector<DoubleDouble> scores(index(row.keys));
   for (std::int64_t j = 0; j < row.keys; ++j) {
     softfloat::ExactAccumulator sum;
     for (std::int64_t d = 0; d < row.head_dim; ++d) {
-      sum.add_product(row.q[at(d)], row.k_transposed[at(d * row.key_stride + j)]);
+      sum.add_product(row.q[index(d)], row.k_transposed[index(d * row.key_stride + j)]);
     }
-    scores[at(j)] = to_double_double(sum) * scale;
+    scores[index(j)] = to_double_double(sum) * scale;
   }
   return scores;
 }
@@ -60,15 +59,15 @@ ExactSoftmax exact_softmax(std::span<const DoubleDouble> scores) {
 }
 
 std::vector<DoubleDouble> exact_values(const AttentionRow& row, std::span<const DoubleDouble> p) {
-  std::vector<DoubleDouble> values(at(row.head_dim));
+  std::vector<DoubleDouble> values(index(row.head_dim));
   for (std::int64_t d = 0; d < row.head_dim; ++d) {
     softfloat::ExactAccumulator sum;
     for (std::int64_t j = 0; j < row.keys; ++j) {
-      const double v = row.v[at(j * row.head_dim + d)];
-      sum.add_product(p[at(j)].high, v);
-      if (p[at(j)].low != 0) sum.add_product(p[at(j)].low, v);
+      const double v = row.v[index(j * row.head_dim + d)];
+      sum.add_product(p[index(j)].high, v);
+      if (p[index(j)].low != 0) sum.add_product(p[index(j)].low, v);
     }
-    values[at(d)] = to_double_double(sum);
+    values[index(d)] = to_double_double(sum);
   }
   return values;
 }

@@ -11,13 +11,12 @@
 #include "sim/exp.h"
 #include "softfloat/arithmetic.h"
 #include "softfloat/host.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
 
 using softfloat::Format;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Single operations of the accumulator format on host doubles that hold its numbers.
 class Accumulator {
@@ -96,19 +95,19 @@ BoundedValues scores_of_row(const AttentionArithmetic& arithmetic, const Order& 
                            .simd = row.simd};
   auto [result, absolute] = bounded_sum(problem);
   for (std::int64_t j = 0; j < row.keys; ++j) {
-    double& value = result.value[at(j)];
-    double& running = result.running[at(j)];
-    double& a_priori = result.a_priori[at(j)];
+    double& value = result.value[index(j)];
+    double& running = result.running[index(j)];
+    double& a_priori = result.a_priori[index(j)];
     // The factor is off by scale_error, the product is rounded once more.
     const double computed = std::abs(value);
     value = accumulator.mul(value, scale);
     running = outward(exact_scale * (running + scale_error * computed) +
                       rounding_error(accumulator.units(), value));
-    const double before = outward(absolute[at(j)] + a_priori);
+    const double before = outward(absolute[index(j)] + a_priori);
     const double roundings = scale_error + u + scale_error * u;
     a_priori = outward(exact_scale * (a_priori + roundings * before) + half_quantum);
     if (arithmetic.round_scores) {
-      store(arithmetic.storage, storage_units, exact_scale * absolute[at(j)], value, running,
+      store(arithmetic.storage, storage_units, exact_scale * absolute[index(j)], value, running,
             a_priori);
     }
     if (!std::isfinite(value)) running = no_bound;
@@ -244,15 +243,15 @@ BoundedValues attention_of_row(const AttentionArithmetic& arithmetic, const Atte
   for (std::int64_t d = 0; d < row.head_dim; ++d) {
     double inherited = 0;
     double of_softmax = 0;
-    double least = row.v[at(d)];
+    double least = row.v[index(d)];
     double greatest = least;
     for (std::int64_t j = 0; j < row.keys; ++j) {
       // p̂ is within running[j] of the exact softmax p' of the computed scores, and p' within a
       // factor of the exact p: |p' − p| ≤ (e^(2Δ) − 1)·p'.
-      const double p_above = softmax.p.value[at(j)] + softmax.p.running[at(j)];
-      const double v = row.v[at(j * row.head_dim + d)];
-      inherited += std::abs(v) * (softmax.p.running[at(j)] + factor * p_above);
-      of_softmax += std::abs(v) * softmax.p.running[at(j)];
+      const double p_above = softmax.p.value[index(j)] + softmax.p.running[index(j)];
+      const double v = row.v[index(j * row.head_dim + d)];
+      inherited += std::abs(v) * (softmax.p.running[index(j)] + factor * p_above);
+      of_softmax += std::abs(v) * softmax.p.running[index(j)];
       least = std::min(least, v);
       greatest = std::max(greatest, v);
     }
@@ -262,8 +261,8 @@ BoundedValues attention_of_row(const AttentionArithmetic& arithmetic, const Atte
       const double limited = of_softmax + (greatest - least);
       inherited = inherited < limited ? inherited : limited;
     }
-    output.running[at(d)] = outward(output.running[at(d)] + inherited);
-    if (std::isnan(output.running[at(d)])) output.running[at(d)] = no_bound;
+    output.running[index(d)] = outward(output.running[index(d)] + inherited);
+    if (std::isnan(output.running[index(d)])) output.running[index(d)] = no_bound;
   }
   return output;
 }

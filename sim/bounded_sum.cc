@@ -10,11 +10,10 @@
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_subset(const softfloat::Format& inner, const softfloat::Format& outer) {
   return inner.precision <= outer.precision && inner.emax() <= outer.emax() &&
@@ -28,7 +27,7 @@ bool fits_lanes(const softfloat::Format& format) { return is_subset(format, soft
 void sum_in_lanes(const SumProblem& problem, BoundedValues& result) {
   const std::vector<float> factor(problem.factor.begin(), problem.factor.end());
   const std::vector<float> columns(problem.columns.begin(), problem.columns.end());
-  std::vector<float> out(at(problem.column_count));
+  std::vector<float> out(index(problem.column_count));
   const ColumnsProblem engine{.order = problem.order,
                               .product = problem.product,
                               .input = problem.input,
@@ -50,26 +49,26 @@ void sum_in_softfloat(const SumProblem& problem, BoundedValues& result) {
     return softfloat::convert(problem.input, softfloat::binary64, softfloat::from_double(value))
         .bits;
   };
-  std::vector<softfloat::Bits> a(at(problem.terms), bits(1.0));
-  std::vector<softfloat::Bits> b(at(problem.terms));
+  std::vector<softfloat::Bits> a(index(problem.terms), bits(1.0));
+  std::vector<softfloat::Bits> b(index(problem.terms));
   for (std::size_t k = 0; k < problem.factor.size(); ++k) a[k] = bits(problem.factor[k]);
   for (std::int64_t j = 0; j < problem.column_count; ++j) {
     for (std::int64_t k = 0; k < problem.terms; ++k) {
-      b[at(k)] = bits(problem.columns[at(k * problem.stride + j)]);
+      b[index(k)] = bits(problem.columns[index(k * problem.stride + j)]);
     }
     const softfloat::Rounded sum =
         sum_products(problem.order, problem.product, problem.input, problem.accumulator, a, b);
-    result.value[at(j)] = softfloat::to_double(problem.accumulator, sum.bits);
+    result.value[index(j)] = softfloat::to_double(problem.accumulator, sum.bits);
   }
   result.running = result.a_priori;
 }
 
 std::vector<double> absolute_sums(const SumProblem& problem) {
-  std::vector<double> sums(at(problem.column_count));
+  std::vector<double> sums(index(problem.column_count));
   for (std::int64_t k = 0; k < problem.terms; ++k) {
-    const double factor = problem.factor.empty() ? 1.0 : std::abs(problem.factor[at(k)]);
+    const double factor = problem.factor.empty() ? 1.0 : std::abs(problem.factor[index(k)]);
     for (std::int64_t j = 0; j < problem.column_count; ++j) {
-      sums[at(j)] += factor * std::abs(problem.columns[at(k * problem.stride + j)]);
+      sums[index(j)] += factor * std::abs(problem.columns[index(k * problem.stride + j)]);
     }
   }
   for (double& sum : sums) sum = outward(sum);
@@ -82,8 +81,8 @@ BoundedSums bounded_sum(const SumProblem& problem) {
   const SumBound bound(RoundingUnits(problem.accumulator), problem.order, problem.terms);
   BoundedSums result{{}, absolute_sums(problem)};
   BoundedValues& sums = result.sums;
-  sums.value.resize(at(problem.column_count));
-  sums.running.resize(at(problem.column_count));
+  sums.value.resize(index(problem.column_count));
+  sums.running.resize(index(problem.column_count));
   for (const double absolute : result.absolute) sums.a_priori.push_back(bound(absolute));
   if (fits_lanes(problem.input) && fits_lanes(problem.accumulator)) {
     sum_in_lanes(problem, sums);

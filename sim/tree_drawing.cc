@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "softfloat/index.h"
+
 namespace kvsim {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// A tree drawn from the sum down: terms on the lower edge, every sum one step above its highest
 /// operand.

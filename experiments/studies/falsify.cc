@@ -145,7 +145,7 @@ Result<StudySummary> Falsify::summarize(const StudyRecords& records) const {
   summarize_layers(values_of(records, "layers"), summary);
   summarize_cache(values_of(records, "cache"), summary);
   summarize_formats(values_of(records, "formats"), summary);
-  std::vector<MeasuredText> texts;
+  std::vector<TextOfStrategy> texts;
   for (const StudyRecords::Unit& unit : records.units) {
     const std::string& part = unit.unit.part;
     if (!part.starts_with(texts_prefix)) continue;

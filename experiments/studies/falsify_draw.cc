@@ -11,19 +11,18 @@
 #include "experiments/statistics/distributions.h"
 #include "sim/inputs.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::experiments {
 namespace {
 
 constexpr std::uint64_t seed = 0x66616c73696679;  // "falsify"
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 void transpose_keys(AttentionDraw& draw) {
   draw.k_transposed.resize(draw.k.size());
   for (std::int64_t key = 0; key < draw.keys; ++key) {
     for (std::int64_t j = 0; j < draw.head_dim; ++j) {
-      draw.k_transposed[at(j * draw.keys + key)] = draw.k[at(key * draw.head_dim + j)];
+      draw.k_transposed[index(j * draw.keys + key)] = draw.k[index(key * draw.head_dim + j)];
     }
   }
 }
@@ -34,9 +33,9 @@ AttentionDraw attention_draw(std::uint64_t number, std::int64_t keys, std::int64
   AttentionDraw draw;
   draw.keys = keys;
   draw.head_dim = head_dim;
-  draw.q.resize(at(head_dim));
-  draw.k.resize(at(keys * head_dim));
-  draw.v.resize(at(keys * head_dim));
+  draw.q.resize(index(head_dim));
+  draw.k.resize(index(keys * head_dim));
+  draw.v.resize(index(keys * head_dim));
   std::uint64_t stream = 3 * number;
   for (std::vector<double>* list : {&draw.q, &draw.k, &draw.v}) {
     for (std::size_t i = 0; i < list->size(); ++i) (*list)[i] = normal(seed, stream, i);
@@ -59,13 +58,13 @@ AttentionDraw AttentionDraw::first(std::int64_t count) const {
 
 std::vector<double> plain_scores(const AttentionDraw& draw) {
   const double root = std::sqrt(static_cast<double>(draw.head_dim));
-  std::vector<double> scores(at(draw.keys));
+  std::vector<double> scores(index(draw.keys));
   for (std::int64_t key = 0; key < draw.keys; ++key) {
     double sum = 0;
     for (std::int64_t j = 0; j < draw.head_dim; ++j) {
-      sum += draw.q[at(j)] * draw.k[at(key * draw.head_dim + j)];
+      sum += draw.q[index(j)] * draw.k[index(key * draw.head_dim + j)];
     }
-    scores[at(key)] = sum / root;
+    scores[index(key)] = sum / root;
   }
   return scores;
 }
@@ -84,10 +83,10 @@ std::vector<double> plain_softmax(std::span<const double> scores) {
 }
 
 std::vector<double> plain_values(const AttentionDraw& draw, std::span<const double> p) {
-  std::vector<double> out(at(draw.head_dim));
+  std::vector<double> out(index(draw.head_dim));
   for (std::int64_t key = 0; key < draw.keys; ++key) {
     for (std::int64_t j = 0; j < draw.head_dim; ++j) {
-      out[at(j)] += p[at(key)] * draw.v[at(key * draw.head_dim + j)];
+      out[index(j)] += p[index(key)] * draw.v[index(key * draw.head_dim + j)];
     }
   }
   return out;

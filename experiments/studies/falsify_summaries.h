@@ -25,13 +25,13 @@ void summarize_cache(std::span<const Json> prompts, StudySummary& summary);
 void summarize_formats(std::span<const Json> prompts, StudySummary& summary);
 
 /// A text of a strategy, as measure_text() has it.
-struct MeasuredText {
+struct TextOfStrategy {
   std::string strategy;
   Json values;
 };
 /// result["texts"]: the correlation of flip index and KL, and what it is in texts whose KL does not
 /// depend on the flip. `unrelated`: of measure_unrelated().
-void summarize_texts(std::span<const MeasuredText> texts, std::span<const Json> unrelated,
+void summarize_texts(std::span<const TextOfStrategy> texts, std::span<const Json> unrelated,
                      StudySummary& summary);
 
 }  // namespace kvsim::experiments

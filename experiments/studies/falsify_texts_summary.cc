@@ -155,7 +155,7 @@ struct StrategyTexts {
 
 }  // namespace
 
-void summarize_texts(std::span<const MeasuredText> texts, std::span<const Json> unrelated,
+void summarize_texts(std::span<const TextOfStrategy> texts, std::span<const Json> unrelated,
                      StudySummary& summary) {
   std::vector<double> plateau;
   for (const Json& values : unrelated) {
@@ -163,7 +163,7 @@ void summarize_texts(std::span<const MeasuredText> texts, std::span<const Json> 
   }
   std::vector<std::string> order;
   std::map<std::string, StrategyTexts, std::less<>> strategies;
-  for (const MeasuredText& text : texts) {
+  for (const TextOfStrategy& text : texts) {
     if (!strategies.contains(text.strategy)) order.push_back(text.strategy);
     StrategyTexts& strategy = strategies[text.strategy];
     ++strategy.texts;

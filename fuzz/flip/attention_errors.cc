@@ -15,14 +15,13 @@
 #include "sim/exp_constants.h"
 #include "sim/log.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::fuzz {
 namespace {
 
 using softfloat::binary32;
 using softfloat::Format;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 DoubleDouble sum_of(std::span<const float> numbers) {
   DoubleDouble sum;
@@ -59,7 +58,7 @@ class Builder {
     } else {
       head.score_scale = scale;
     }
-    head.along.reserve(at(sizes_.kv_len));
+    head.along.reserve(index(sizes_.kv_len));
     for (std::int64_t j = 0; j < sizes_.kv_len; ++j) head.along.push_back(taker_.along(j));
     std::int64_t blocks = 0;
     for (const SplitRecord& split : input_.record.splits) add_split(split, head, blocks);
@@ -80,7 +79,7 @@ class Builder {
  private:
   void add_split(const SplitRecord& record, HeadErrors& head, std::int64_t& blocks) {
     SplitErrors& split = head.splits.emplace_back();
-    std::vector<float> output(at(sizes_.head_dim));
+    std::vector<float> output(index(sizes_.head_dim));
     std::vector<float> sums;
     for (const BlockRecord& block : record.blocks) {
       taker_.go_to({}, blocks++);

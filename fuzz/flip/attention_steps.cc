@@ -9,11 +9,10 @@
 #include "fuzz/flip/reference.h"
 #include "sim/attention/product_sum.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::fuzz {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Keys of a block, from its first one.
 struct KeysOfBlock {
@@ -33,8 +32,8 @@ StepErrors part_errors(StepTaker& taker, const BlockProduct& product, const Keys
       [&](std::size_t d) {
         DoubleDouble sum(static_cast<double>(before[d]));
         for (std::int64_t j = keys.begin; j < keys.end; ++j) {
-          sum =
-              sum + static_cast<double>(p[at(j)]) * static_cast<double>(taker.value(first + j)[d]);
+          sum = sum +
+                static_cast<double>(p[index(j)]) * static_cast<double>(taker.value(first + j)[d]);
         }
         return sum;
       });
@@ -75,15 +74,15 @@ std::vector<std::vector<float>> outputs_by_instruction(const StepTaker& taker,
 StepTaker::StepTaker(const HeadInput& input, std::vector<Rounding>& roundings)
     : roundings_(roundings), head_(input.head) {
   const AttentionShape& sizes = input.flip_case.shape.attention;
-  const std::size_t d = at(sizes.head_dim);
-  const std::size_t numbers = at(sizes.kv_len) * d;
-  const std::size_t kv_head = at(input.head / sizes.group());
+  const std::size_t d = index(sizes.head_dim);
+  const std::size_t numbers = index(sizes.kv_len) * d;
+  const std::size_t kv_head = index(input.head / sizes.group());
   const std::span<const float> tokens(input.flip_case[CaseTensor::tokens]);
-  query_ = std::span(input.flip_case[CaseTensor::q]).subspan(at(input.head) * d, d);
+  query_ = std::span(input.flip_case[CaseTensor::q]).subspan(index(input.head) * d, d);
   keys_ = std::span(input.flip_case[CaseTensor::k]).subspan(kv_head * numbers, numbers);
   values_ = std::span(input.flip_case[CaseTensor::v]).subspan(kv_head * numbers, numbers);
-  first_row_ = tokens.subspan(at(input.head) * d, d);
-  second_row_ = tokens.subspan(tokens.size() / 2 + at(input.head) * d, d);
+  first_row_ = tokens.subspan(index(input.head) * d, d);
+  second_row_ = tokens.subspan(tokens.size() / 2 + index(input.head) * d, d);
 }
 
 void StepTaker::go_to_keys(std::int64_t first, std::int64_t end) {
@@ -91,7 +90,7 @@ void StepTaker::go_to_keys(std::int64_t first, std::int64_t end) {
 }
 
 DoubleDouble StepTaker::score(std::int64_t key) const {
-  return exact_dot(query_, keys_.subspan(at(key) * query_.size(), query_.size()));
+  return exact_dot(query_, keys_.subspan(index(key) * query_.size(), query_.size()));
 }
 
 DoubleDouble StepTaker::along(std::int64_t key) const {
@@ -99,7 +98,7 @@ DoubleDouble StepTaker::along(std::int64_t key) const {
 }
 
 std::span<const float> StepTaker::value(std::int64_t key) const {
-  return values_.subspan(at(key) * query_.size(), query_.size());
+  return values_.subspan(index(key) * query_.size(), query_.size());
 }
 
 std::vector<StepErrors> product_errors(StepTaker& taker, const BlockProduct& product) {

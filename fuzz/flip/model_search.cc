@@ -7,16 +7,15 @@
 #include <utility>
 
 #include "fuzz/flip/islands.h"
+#include "softfloat/index.h"
 
 namespace kvsim::fuzz {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 bool is_worse(const ScoredPrompt& a, const ScoredPrompt& b) { return a.fitness < b.fitness; }
 
 const Prompt& any_of(const std::vector<Prompt>& pool, Random& random) {
-  return pool[at(random.below(std::ssize(pool)))];
+  return pool[index(random.below(std::ssize(pool)))];
 }
 
 /// A span of a prompt, short ones more often.
@@ -39,11 +38,11 @@ Prompt mutated(const Prompt& parent, const std::vector<Prompt>& pool, std::int64
       case 0:
       case 1: {
         const Prompt& other = any_of(pool, random);
-        *place = other[at(random.below(std::ssize(other)))];
+        *place = other[index(random.below(std::ssize(other)))];
         break;
       }
       case 2:
-        std::swap(*place, child[at(random.below(size))]);
+        std::swap(*place, child[index(random.below(size))]);
         break;
       case 3: {
         const std::int64_t most = std::min<std::int64_t>(size - 1, child.end() - place);
@@ -60,13 +59,13 @@ Prompt mutated(const Prompt& parent, const std::vector<Prompt>& pool, std::int64
         // The beginning of this one and the end of another.
         const Prompt& other = any_of(pool, random);
         const std::int64_t kept = random.between(1, size);
-        child.resize(at(kept));
+        child.resize(index(kept));
         const std::int64_t first = random.below(std::ssize(other));
         child.insert(child.end(), other.begin() + first, other.end());
       }
     }
   }
-  if (std::ssize(child) > longest) child.resize(at(longest));
+  if (std::ssize(child) > longest) child.resize(index(longest));
   return child;
 }
 
@@ -75,7 +74,7 @@ ModelSearch::ModelSearch(const ModelScorer& scorer, std::vector<Prompt> prompts,
     : scorer_(scorer),
       prompts_(std::move(prompts)),
       options_(options),
-      islands_(at(options.islands)) {
+      islands_(index(options.islands)) {
   for (const Prompt& prompt : prompts_) longest_ = std::max(longest_, 2 * std::ssize(prompt));
   const std::int64_t most = scorer.engine().max_positions() - scorer.max_new_tokens();
   if (most > 0) longest_ = std::min(longest_, most);
@@ -90,9 +89,9 @@ Result<bool> ModelSearch::run_island(std::size_t number, std::int64_t runs) {
     if (is_plain) {
       child = any_of(prompts_, random);
     } else {
-      const ScoredPrompt* parent = &island.members[at(random.below(std::ssize(island.members)))];
+      const ScoredPrompt* parent = &island.members[index(random.below(std::ssize(island.members)))];
       const ScoredPrompt* const rival =
-          &island.members[at(random.below(std::ssize(island.members)))];
+          &island.members[index(random.below(std::ssize(island.members)))];
       if (is_worse(*parent, *rival)) parent = rival;
       child = mutated(parent->ids, prompts_, longest_, random);
     }

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "softfloat/index.h"
+
 namespace kvsim::fuzz {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// A length up to `most`, short ones as likely as long ones.
 std::int64_t pick_length(std::int64_t most, Random& random) {
@@ -42,7 +42,7 @@ CaseTensor Mutator::pick_tensor(Random& random) const {
   }
   constexpr std::array tensors{CaseTensor::q, CaseTensor::k, CaseTensor::v, CaseTensor::v,
                                CaseTensor::tokens};
-  return tensors[at(random.below(static_cast<std::int64_t>(tensors.size())))];
+  return tensors[index(random.below(static_cast<std::int64_t>(tensors.size())))];
 }
 
 Mutator::Span Mutator::pick_span(Random& random) const {
@@ -62,7 +62,7 @@ void Mutator::change(FlipCase& flip_case, const Span& span,
   std::vector<float>& values = flip_case[span.tensor];
   for (std::int64_t row = 0; row < span.row_count; ++row) {
     for (std::int64_t column = 0; column < span.column_count; ++column) {
-      float& x = values[at((span.first_row + row) * span.columns + span.first_column + column)];
+      float& x = values[index((span.first_row + row) * span.columns + span.first_column + column)];
       x = fitter_.fit(span.tensor, changed(x));
     }
   }
@@ -99,7 +99,7 @@ void Mutator::copy_span(const FlipCase& from, FlipCase& child, Random& random) c
       same_place ? to.first_column : random.below(to.columns - to.column_count + 1);
   // Both may lie in one tensor and overlap: what is copied is read first.
   std::vector<float> block;
-  block.reserve(at(to.row_count * to.column_count));
+  block.reserve(index(to.row_count * to.column_count));
   for (std::int64_t i = 0; i < to.row_count; ++i) {
     const auto first = from[to.tensor].begin() + (row + i) * to.columns + column;
     block.insert(block.end(), first, first + to.column_count);
@@ -115,7 +115,7 @@ void Mutator::narrow(FlipCase& child, Random& random) const {
   const std::vector<float>& values = child[span.tensor];
   int exponent = 0;
   static_cast<void>(
-      std::frexp(values[at(random.below(static_cast<std::int64_t>(values.size())))], &exponent));
+      std::frexp(values[index(random.below(static_cast<std::int64_t>(values.size())))], &exponent));
   exponent += static_cast<int>(random.between(-2, 2));
   const std::int64_t widths = random.between(1, 3);
   const bool keeps_sign = random.once_in(2);

@@ -6,15 +6,10 @@
 #include <utility>
 
 #include "fuzz/flip/mutate.h"
+#include "softfloat/index.h"
 
 /// Mutations that know what attention is.
 namespace kvsim::fuzz {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 /// Two keys change places, with their values: the blocks and splits get other maxima.
 void Mutator::exchange_keys(FlipCase& child, Random& random) const {
   const AttentionShape& sizes = shape_.attention;
@@ -41,8 +36,8 @@ void Mutator::level_scores(FlipCase& child, Random& random) const {
   for (std::int64_t j = first; j < first + count; ++j) {
     const double scale = 1 - spread * random.unit();
     for (std::int64_t d = 0; d < sizes.head_dim; ++d) {
-      keys[at((head + j) * sizes.head_dim + d)] =
-          fitter_.fit(CaseTensor::k, scale * static_cast<double>(source[at(d)]));
+      keys[index((head + j) * sizes.head_dim + d)] =
+          fitter_.fit(CaseTensor::k, scale * static_cast<double>(source[index(d)]));
     }
   }
 }
@@ -99,7 +94,7 @@ void Mutator::align_tokens(FlipCase& child, bool keep, Random& random) const {
   for (int step = 0; step < 24; ++step) {
     const double missing = wanted - middle;
     if (std::abs(missing) <= std::abs(gap) / 64) return;
-    const std::size_t i = at(random.below(static_cast<std::int64_t>(n)));
+    const std::size_t i = index(random.below(static_cast<std::int64_t>(n)));
     const double out = off[i];
     if (out == 0 || std::abs(missing / out) > most) continue;
     const double before = w[i];

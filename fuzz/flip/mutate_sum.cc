@@ -6,15 +6,10 @@
 
 #include "fuzz/flip/mutate.h"
 #include "fuzz/flip/reference.h"
+#include "softfloat/index.h"
 
 /// Mutations that know what a sum of products is.
 namespace kvsim::fuzz {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 /// Makes the product of one term the negative of another's.
 void Mutator::cancel_terms(FlipCase& child, Random& random) const {
   const std::int64_t terms = shape_.terms;
@@ -23,10 +18,10 @@ void Mutator::cancel_terms(FlipCase& child, Random& random) const {
   const std::int64_t row = random.below(2) * terms;
   std::vector<float>& state = child[CaseTensor::state];
   std::vector<float>& tokens = child[CaseTensor::tokens];
-  if (random.once_in(2)) state[at(to)] = state[at(from)];
+  if (random.once_in(2)) state[index(to)] = state[index(from)];
   const double product =
-      static_cast<double>(state[at(from)]) * static_cast<double>(tokens[at(row + from)]);
-  tokens[at(row + to)] = fitter_.fit(CaseTensor::tokens, -product / state[at(to)]);
+      static_cast<double>(state[index(from)]) * static_cast<double>(tokens[index(row + from)]);
+  tokens[index(row + to)] = fitter_.fit(CaseTensor::tokens, -product / state[index(to)]);
 }
 
 /// One large term, and a run of terms near half an ulp of it in the accumulator: added to it one by
@@ -41,10 +36,10 @@ void Mutator::absorb_terms(FlipCase& child, Random& random) const {
   const std::int64_t other = terms - row;
   const int state_exponent = static_cast<int>(random.between(-2, 3));
   const int token_exponent = static_cast<int>(random.between(-3, 0));
-  state[at(large)] = fitter_.fit(CaseTensor::state, std::ldexp(1.0, state_exponent));
+  state[index(large)] = fitter_.fit(CaseTensor::state, std::ldexp(1.0, state_exponent));
   const float token = fitter_.fit(CaseTensor::tokens, std::ldexp(1.0, token_exponent));
-  tokens[at(row + large)] = token;
-  tokens[at(other + large)] = token;
+  tokens[index(row + large)] = token;
+  tokens[index(other + large)] = token;
   // The sign with the large term, or against it, where an ulp is half as wide.
   const bool against = random.once_in(3);
   const int half_ulp = state_exponent + token_exponent - shape_.accumulator.precision -
@@ -60,10 +55,10 @@ void Mutator::absorb_terms(FlipCase& child, Random& random) const {
   for (std::int64_t k = first; k < first + count; ++k) {
     if (k == large) continue;
     const int part = static_cast<int>(random.between(lowest, highest));
-    state[at(k)] = fitter_.fit(CaseTensor::state, std::ldexp(1.0, part));
-    tokens[at(row + k)] = fitter_.fit(
+    state[index(k)] = fitter_.fit(CaseTensor::state, std::ldexp(1.0, part));
+    tokens[index(row + k)] = fitter_.fit(
         CaseTensor::tokens, (against ? -nearly : nearly) * std::ldexp(1.0, half_ulp - part));
-    if (!random.once_in(8)) tokens[at(other + k)] = 0;
+    if (!random.once_in(8)) tokens[index(other + k)] = 0;
   }
 }
 
@@ -87,7 +82,7 @@ void Mutator::move_sum_margin(const FlipScore& score, FlipCase& child, Random& r
     float chosen_token = tokens[0];
     double least = std::abs(missing);
     for (int tries = 0; tries < 6; ++tries) {
-      const std::size_t i = at(random.below(2 * shape_.terms));
+      const std::size_t i = index(random.below(2 * shape_.terms));
       const bool second = i >= state.size();
       const double factor = (second ? -1.0 : 1.0) * static_cast<double>(state[i % state.size()]);
       if (factor == 0) continue;

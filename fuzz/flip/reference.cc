@@ -10,13 +10,12 @@
 #include "fuzz/flip/column_walks.h"
 #include "sim/error_bounds.h"
 #include "sim/exp.h"
+#include "softfloat/index.h"
 
 namespace kvsim::fuzz {
 namespace {
 
 constexpr double u2 = 0x1p-106;  // u² of binary64
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Of a sum of products of floats, which are exact in binary64: each of the additions is off by at
 /// most 2u² of a partial sum, which is at most Σ|a·b|.
@@ -164,14 +163,14 @@ ExactDifference exact_sum_difference(const FlipCase& flip_case) {
 
 ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
   const AttentionShape& shape = flip_case.shape.attention;
-  const std::size_t d = at(shape.head_dim);
-  const std::size_t keys = at(shape.kv_len);
+  const std::size_t d = index(shape.head_dim);
+  const std::size_t keys = index(shape.kv_len);
   const std::span<const float> q(flip_case[CaseTensor::q]);
   const std::span<const float> tokens(flip_case[CaseTensor::tokens]);
   ExactAttentionCase result;
-  result.heads.resize(at(shape.query_heads));
-  result.keys.reserve(at(shape.kv_heads));
-  for (std::size_t kv_head = 0; kv_head < at(shape.kv_heads); ++kv_head) {
+  result.heads.resize(index(shape.query_heads));
+  result.keys.reserve(index(shape.kv_heads));
+  for (std::size_t kv_head = 0; kv_head < index(shape.kv_heads); ++kv_head) {
     const auto of_head = [&](CaseTensor tensor) {
       return std::span<const float>(flip_case[tensor]).subspan(kv_head * keys * d, keys * d);
     };
@@ -180,8 +179,8 @@ ExactAttentionCase exact_attention_case(const FlipCase& flip_case) {
     const ColumnMatrix by_key(v, d, keys, true);
     result.keys.push_back(
         {ColumnMatrix(k, d, keys, true), ColumnMatrix(v, keys, d, false), largest_magnitude(v)});
-    for (std::size_t g = 0; g < at(shape.group()); ++g) {
-      const std::size_t h = kv_head * at(shape.group()) + g;
+    for (std::size_t g = 0; g < index(shape.group()); ++g) {
+      const std::size_t h = kv_head * index(shape.group()) + g;
       const std::span<const float> query = q.subspan(h * d, d);
       const std::span<const float> first = tokens.subspan(h * d, d);
       const std::span<const float> second = tokens.subspan(tokens.size() / 2 + h * d, d);

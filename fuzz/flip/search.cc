@@ -8,6 +8,7 @@
 
 #include "fuzz/flip/islands.h"
 #include "sim/parallel.h"
+#include "softfloat/index.h"
 
 namespace kvsim::fuzz {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 // Streams of random numbers under one seed.
 constexpr std::uint64_t swarm_stream = std::uint64_t{1} << 32;  // + island · 2^32; position: epoch
 constexpr std::uint64_t baseline_stream = std::uint64_t{1} << 62;  // + run
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_worse(const ScoredCase& a, const ScoredCase& b) { return a.fitness < b.fitness; }
 
@@ -37,7 +36,7 @@ FlipSearch::FlipSearch(const FlipScorer& scorer, const SearchOptions& options)
       epoch_(epoch_runs(scorer.shape())),
       fitter_(scorer.shape().storage, options.ranges),
       mutator_(scorer_, fitter_),
-      islands_(at(options.islands)) {}
+      islands_(index(options.islands)) {}
 
 ScoredCase FlipSearch::scored(FlipCase flip_case) const {
   ScoredCase result{std::move(flip_case), {}, 0, {}};
@@ -67,10 +66,10 @@ void FlipSearch::run_island(std::size_t number, std::int64_t runs) {
                   static_cast<std::uint64_t>(island.runs / epoch_) * 64});
     const MutationWeights weights = swarm_weights(swarm);
     const auto count = static_cast<std::int64_t>(island.members.size());
-    std::size_t parent = at(random.below(count));
-    const std::size_t rival = at(random.below(count));
+    std::size_t parent = index(random.below(count));
+    const std::size_t rival = index(random.below(count));
     if (is_worse(island.members[parent], island.members[rival])) parent = rival;
-    const FlipCase& other = island.members[at(random.below(count))].flip_case;
+    const FlipCase& other = island.members[index(random.below(count))].flip_case;
     ScoredCase child = scored(mutator_.mutate(island.members[parent], other, weights, random));
     note(island, child);
     // Better than its parent: takes its place. Better than the worst: takes that one's. Otherwise
@@ -93,11 +92,11 @@ void FlipSearch::run_baseline(std::int64_t total) {
   const std::int64_t first = baseline_.runs;
   if (total <= first) return;
   const Objective& wanted = objective(scorer_.shape().target);
-  std::vector<Claim> seen(at(total - first));
+  std::vector<Claim> seen(index(total - first));
   parallel_for(total - first, options_.threads, [&](std::int64_t i) {
     Random random({options_.seed, baseline_stream + static_cast<std::uint64_t>(first + i), 0});
     const FlipCase drawn = fitter_.random_case(scorer_.shape(), random);
-    seen[at(i)] = wanted.claim(drawn, scorer_.score(drawn));
+    seen[index(i)] = wanted.claim(drawn, scorer_.score(drawn));
   });
   for (const Claim& one : seen) {
     if (!one.holds()) continue;

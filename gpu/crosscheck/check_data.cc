@@ -13,11 +13,10 @@
 #include "sim/engine/columns.h"
 #include "sim/inputs.h"
 #include "sim/philox.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// 0 … n − 1 shuffled: neighbours are the pairs that cancel.
 std::vector<std::int64_t> shuffled(std::int64_t n, std::uint64_t seed) {

@@ -22,11 +22,10 @@
 #include "gpu/reveal/sum_model.h"
 #include "sim/order.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The operator of a check as observe() runs it, norms step by step, under its own name.
 class ObservedOperator final : public Backend {

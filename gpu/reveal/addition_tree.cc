@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "softfloat/index.h"
 #include "softfloat/sha256.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Writes a tree with a list of what is still to be written in place of recursion: a sequential sum
 /// is as deep as it is long.

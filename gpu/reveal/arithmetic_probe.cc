@@ -11,6 +11,7 @@
 #include "gpu/reveal/probe_calls.h"
 #include "sim/philox.h"
 #include "softfloat/format.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
@@ -19,7 +20,6 @@ using Term = std::int32_t;
 using Sparse = ProbeCalls::Sparse;
 using Node = AdditionTree::Node;
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 float power_of_two(int exponent) { return std::ldexp(1.0F, exponent); }
 
 /// Three terms: the first two meet at a node, the third one later.

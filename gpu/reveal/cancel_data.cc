@@ -10,13 +10,12 @@
 
 #include "sim/philox.h"
 #include "softfloat/format.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using softfloat::Format;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Where the exponents of numbers lie.
 struct Binades {

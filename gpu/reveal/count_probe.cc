@@ -11,13 +11,12 @@
 #include <utility>
 
 #include "softfloat/format.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using softfloat::Format;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 float power_of_two(int exponent) { return std::ldexp(1.0F, exponent); }
 

@@ -12,13 +12,12 @@
 #include <utility>
 
 #include "gpu/reveal/cancel_data.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using Bits = std::vector<std::uint32_t>;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Bits bits_of(std::span<const float> values) {
   Bits bits;

@@ -11,14 +11,13 @@
 
 #include "sim/sum_tree.h"
 #include "sim/units/matrix_unit.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using softfloat::Format;
 using Node = AdditionTree::Node;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 OrderItem item_of(OrderKind kind, std::int64_t size = 0) {
   OrderItem item;

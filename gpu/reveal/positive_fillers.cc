@@ -17,6 +17,7 @@
 #include "sim/engine/columns.h"
 #include "sim/exp_models.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
@@ -26,8 +27,6 @@ using softfloat::Format;
 constexpr std::size_t most_candidates = 48;
 constexpr std::size_t least_columns = 4;
 constexpr std::size_t rows_of_candidate = 6;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Positive numbers of a format of at most 16 bits from `least` up to, not including, `end`.
 std::vector<float> numbers_between(const Format& format, float least, float end) {

@@ -12,11 +12,10 @@
 #include "sim/inputs.h"
 #include "sim/philox.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Which exp models give all that was seen, for each column of a row.
 class ExpMatches {

@@ -17,11 +17,10 @@
 #include "gpu/reveal/positive_rows.h"
 #include "gpu/reveal/positive_tree.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// All terms summed exactly and rounded once.
 AdditionTree exact_tree(std::int64_t terms) {

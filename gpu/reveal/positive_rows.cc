@@ -17,6 +17,7 @@
 #include "sim/inputs.h"
 #include "sim/philox.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
@@ -25,8 +26,6 @@ constexpr double ln2 = 0.6931471805599453;
 constexpr double tiny_score = -24 * ln2 - 0.2876820724517809;  // ln(0.75 · 2^−24)
 constexpr double unit_score = -23 * ln2;
 constexpr float filler_score = -69;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// A number rounded to a format of at most 24 bits.
 float rounded(const softfloat::Format& format, double value) {

@@ -13,11 +13,10 @@
 #include "gpu/reveal/positive_check.h"
 #include "gpu/reveal/positive_reveal.h"
 #include "sim/sum_tree.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Results of one call on rows of fixed numbers.
 Result<std::vector<float>> call(Backend& backend, const ReductionShape& shape,

@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "sim/philox.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using Term = std::int32_t;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// A subtree that is known or has a place to grow: a term that stands for it, and its node.
 struct Item {

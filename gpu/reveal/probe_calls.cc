@@ -5,13 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "softfloat/index.h"
+
 namespace kvsim::gpu {
-namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 ProbeCalls::ProbeCalls(Reduction& reduction, const SumClass& sums)
     : reduction_(reduction),
       class_(sums),

@@ -12,6 +12,7 @@
 
 #include "gpu/reveal/positive_operator.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
@@ -28,8 +29,6 @@ constexpr std::array layouts{
     OperatorLayout{"gemv", Layout::matrix_vector}, OperatorLayout{"dot", Layout::dot},
     OperatorLayout{"sum", Layout::row_sums},       OperatorLayout{"mean", Layout::row_sums},
 };
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 class BackendReduction final : public Reduction {
  public:

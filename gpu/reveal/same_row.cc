@@ -10,11 +10,10 @@
 #include "gpu/reveal/sum_model.h"
 #include "sim/engine/columns.h"
 #include "sim/inputs.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool same_bits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);

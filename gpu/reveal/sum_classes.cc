@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "gpu/reveal/cancel_data.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using Signature = std::vector<std::uint32_t>;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Numbers with the same signature, groups in the order of their first member.
 std::vector<std::vector<std::int64_t>> grouped(const std::vector<Signature>& signatures) {

@@ -11,14 +11,13 @@
 #include "softfloat/arithmetic.h"
 #include "softfloat/formats.h"
 #include "softfloat/host.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using softfloat::Bits;
 using softfloat::Format;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The codes of numbers of a format.
 std::vector<Bits> codes(const Format& format, std::span<const float> values) {

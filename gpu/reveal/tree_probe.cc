@@ -17,13 +17,12 @@
 #include "gpu/reveal/count_probe.h"
 #include "gpu/reveal/pivot_ranking.h"
 #include "sim/philox.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using Term = std::int32_t;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Terms whose place in the tree is not known yet: together they are what hangs below `node`
 /// besides what is known: one subtree, or several where the node sums more than two operands.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,8 +20,6 @@ namespace kvsim::attention {
 namespace {
 
 using softfloat::Format;
-
-constexpr float no_score = -std::numeric_limits<float>::infinity();
 
 /// What a rule names of other tables instead of orders.
 struct NamedKernels {

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "sim/attention/observer.h"
 #include "sim/attention/run.h"
 #include "sim/exp_models.h"
+#include "softfloat/index.h"
 
 /// What run_attention() hands to the algorithm of a family, and what they share.
 namespace kvsim::attention {
@@ -87,8 +89,8 @@ struct Run {
                                   std::min(shape.query_len, most_queries));
 }
 
-/// Σ of sizes as an index.
-[[nodiscard]] constexpr std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }
+/// The score of a key that a query doesn't see.
+inline constexpr float no_score = -std::numeric_limits<float>::infinity();
 
 /// 2^x as a GPU computes it: ex2.approx with the caller's table or error.
 [[nodiscard]] inline ExpFunction gpu_exp2(const Run& run) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,7 +19,6 @@
 namespace kvsim::attention {
 namespace {
 
-constexpr float no_score = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t elements_of_a_step = 32;  // 4 accumulators of 8 lanes
 constexpr std::int64_t fewest_keys_to_split = 512;
 

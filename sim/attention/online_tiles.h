@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,8 +20,6 @@
 
 /// The loop over blocks of keys of AttentionFamily::online_tiles.
 namespace kvsim::attention {
-
-inline constexpr float no_score = -std::numeric_limits<float>::infinity();
 
 /// The rows first … first + count − 1 of the heads that share one K/V head, row = query · group +
 /// head of the group, over the keys of one split.

@@ -11,6 +11,7 @@
 #include "sim/attention/families.h"
 #include "sim/engine/column_kernel.h"
 #include "sim/engine/panel.h"
+#include "softfloat/index.h"
 #include "softfloat/mutants.h"
 
 namespace kvsim {
@@ -83,8 +84,8 @@ Result<AttentionResult> run_with(const AttentionKernel& kernel, const AttentionP
   if (mutant_is_on(Mutant::threads_change_scale) && options.engine.threads > 1) scale *= 1.25F;
   AttentionResult result;
   const std::int64_t rows = shape.query_heads * (shape.query_len - problem.first_query);
-  result.out.assign(attention::index(rows * shape.head_dim), 0.0F);
-  result.lse.assign(attention::index(rows), -std::numeric_limits<float>::infinity());
+  result.out.assign(index(rows * shape.head_dim), 0.0F);
+  result.lse.assign(index(rows), -std::numeric_limits<float>::infinity());
   const Run given{kernel, problem, options, *sums.value(), scale};
   std::vector<float> k;
   std::vector<float> v;

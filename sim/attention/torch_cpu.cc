@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,7 +23,6 @@
 namespace kvsim::attention {
 namespace {
 
-constexpr float no_score = -std::numeric_limits<float>::infinity();
 constexpr std::size_t most_lanes = 16;
 
 using torch_cpu::in_fours;

@@ -10,13 +10,12 @@
 #include "sim/decoder/codes.h"
 #include "sim/decoder/number_digest.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
 
 constexpr std::int64_t least_capacity = 64;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// One element type's copy loops; the compiler sees through the conversions.
 template <class To, class From>
@@ -45,7 +44,7 @@ KvCache::KvCache(std::int64_t layers, std::int64_t kv_heads, std::int64_t head_d
   } else if (format == softfloat::binary64) {
     none = std::vector<double>();
   }
-  numbers_.assign(at(2 * layers), none);
+  numbers_.assign(index(2 * layers), none);
 }
 
 void KvCache::truncate(std::int64_t rows) { rows_ = std::clamp<std::int64_t>(rows, 0, rows_); }
@@ -58,7 +57,7 @@ void KvCache::extend(std::int64_t rows) {
     std::visit(
         [&]<class T>(std::vector<T>& numbers) {
           if (capacity_ != before) {
-            std::vector<T> larger(at(kv_heads_ * capacity_ * head_dim_));
+            std::vector<T> larger(index(kv_heads_ * capacity_ * head_dim_));
             for (std::int64_t head = 0; head < kv_heads_; ++head) {
               std::copy_n(numbers.data() + head * before * head_dim_, rows_ * head_dim_,
                           larger.data() + head * capacity_ * head_dim_);
@@ -104,7 +103,7 @@ void KvCache::write(std::int64_t layer, KvPart part, std::int64_t first,
 template <class T>
 std::vector<T> KvCache::read_numbers(std::int64_t layer, KvPart part, std::int64_t first,
                                      std::int64_t count) const {
-  std::vector<T> result(at(kv_heads_ * count * head_dim_));
+  std::vector<T> result(index(kv_heads_ * count * head_dim_));
   std::visit(
       [&](const auto& stored) {
         for (std::int64_t head = 0; head < kv_heads_; ++head) {
@@ -140,7 +139,7 @@ std::string KvCache::digest(std::int64_t layer, KvPart part, std::int64_t head,
   return std::visit(
       [&](const auto& stored) {
         const auto* row = stored.data() + (head * capacity_ + position) * head_dim_;
-        std::vector<double> values(at(head_dim_));
+        std::vector<double> values(index(head_dim_));
         convert(row, head_dim_, values.data(), format_);
         return decoder::number_digest(values, format_ == softfloat::binary64);
       },

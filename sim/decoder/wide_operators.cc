@@ -14,11 +14,10 @@
 #include "sim/parallel.h"
 #include "sim/predict/exact_attention.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::decoder {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 double exp_double(double x) { return exp_reference(x).high; }
 
@@ -64,7 +63,7 @@ class WideOperators : public RowOperators {
   void begin(const PassRows& rows) override {
     rows_ = rows;
     for (std::size_t i = 0; i < buffer_count; ++i) {
-      buffers_[i].assign(at(rows.count * width(static_cast<Buffer>(i))), 0);
+      buffers_[i].assign(index(rows.count * width(static_cast<Buffer>(i))), 0);
     }
   }
 
@@ -90,7 +89,7 @@ class WideOperators : public RowOperators {
       const double mean = squares / static_cast<double>(step.width);
       const double scale = 1 / std::sqrt(mean + epsilon);
       for (std::int64_t j = 0; j < step.width; ++j) {
-        out[at(i * step.width + j)] = x[j] * scale * (static_cast<double>(step.weight[j]) + one);
+        out[index(i * step.width + j)] = x[j] * scale * (static_cast<double>(step.weight[j]) + one);
       }
     }
     return true;
@@ -110,8 +109,8 @@ class WideOperators : public RowOperators {
     };
     for (std::size_t row = 0; row < positions.size(); ++row) {
       for (std::int64_t i = 0; i < d / 2; ++i) {
-        const double angle =
-            half(half(static_cast<double>(positions[row])) * half(layer.exact_frequencies[at(i)]));
+        const double angle = half(half(static_cast<double>(positions[row])) *
+                                  half(layer.exact_frequencies[index(i)]));
         const double cosine = half(elementary::cos_double(angle));
         const double sine = half(elementary::sin_double(angle));
         const std::int64_t first = interleaved ? 2 * i : i;
@@ -153,7 +152,7 @@ class WideOperators : public RowOperators {
     const std::int64_t ffn = setup_.shape.ffn;
     parallel_for(rows_.count, setup_.engine.threads, [&](std::int64_t i) {
       for (std::int64_t j = i * ffn; j < (i + 1) * ffn; ++j) {
-        gate[at(j)] = activate(setup_.shape.activation, gate[at(j)]);
+        gate[index(j)] = activate(setup_.shape.activation, gate[index(j)]);
       }
     });
     const std::vector<double>& up = all(Buffer::up);
@@ -169,7 +168,7 @@ class WideOperators : public RowOperators {
   }
 
   Result<std::vector<double>> head(const LinearStep& step, std::int64_t first) override {
-    std::vector<double> logits(at((rows_.count - first) * step.outputs));
+    std::vector<double> logits(index((rows_.count - first) * step.outputs));
     multiply(step, first, logits);
     const double cap = setup_.shape.final_soft_cap;
     if (cap > 0 && setup_.plant != Plant::soft_cap_missing) {
@@ -206,7 +205,7 @@ class WideOperators : public RowOperators {
     if (step.bias == nullptr) return;
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t j = 0; j < step.outputs; ++j) {
-        out[at(i * step.outputs + j)] += static_cast<double>(step.bias[j]);
+        out[index(i * step.outputs + j)] += static_cast<double>(step.bias[j]);
       }
     }
   }

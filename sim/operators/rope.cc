@@ -13,6 +13,7 @@
 #include "sim/elementary.h"
 #include "sim/operators/operator_checks.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
@@ -109,8 +110,6 @@ constexpr auto rows = std::to_array<RopeKernel>({
 });
 
 Error usage(std::string message) { return {ErrorKind::usage, std::move(message)}; }
-
-std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 /// Rounds in place; formats of rows and of checked problems are all floats.
 void round(const Format& format, std::span<float> values) {

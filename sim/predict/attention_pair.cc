@@ -10,13 +10,12 @@
 #include "sim/parallel.h"
 #include "sim/predict/exact_attention.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
 
 constexpr std::int64_t part_of_prefill = 128;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void note_run(AttentionSide& side, const AttentionResult& result, const AttentionShape& shape) {
   side.queries = shape.query_len;
@@ -97,7 +96,7 @@ std::vector<DoubleDouble> exact_outputs(const AttentionLayer& layer,
                                         int threads) {
   const AttentionShape& shape = numbers.shape;
   const ExactAttention exact(numbers, layer);
-  std::vector<DoubleDouble> out(at(positions * shape.query_heads * shape.head_dim));
+  std::vector<DoubleDouble> out(index(positions * shape.query_heads * shape.head_dim));
   parallel_for(positions * shape.query_heads, threads, [&](std::int64_t i) {
     const std::int64_t query = shape.query_len - positions + i / shape.query_heads;
     const std::vector<DoubleDouble> row = exact.row(i % shape.query_heads, query);
@@ -125,13 +124,13 @@ Result<AttentionPair> compare_attention(const AttentionPairOptions& options,
   pair.off.error = error_of(*off, exact);
   pair.whole_prefix = off->side.queries == shape.kv_len;
   DifferenceSums all;
-  std::vector<DifferenceSums> heads(at(shape.query_heads));
+  std::vector<DifferenceSums> heads(index(shape.query_heads));
   for (std::int64_t row = 0; row < options.positions * shape.query_heads; ++row) {
     const auto part = [&](const AttentionOutputs& outputs) {
-      return std::span(outputs.values).subspan(at(row * shape.head_dim), at(shape.head_dim));
+      return std::span(outputs.values).subspan(index(row * shape.head_dim), index(shape.head_dim));
     };
     all.add(off->side.output, part(*on), part(*off));
-    heads[at(row % shape.query_heads)].add(off->side.output, part(*on), part(*off));
+    heads[index(row % shape.query_heads)].add(off->side.output, part(*on), part(*off));
   }
   pair.difference = all.total();
   for (const DifferenceSums& head : heads) pair.by_head.push_back(head.total());

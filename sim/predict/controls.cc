@@ -12,11 +12,10 @@
 #include "sim/attention_row.h"
 #include "sim/parallel.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 AttentionOrders everywhere(const std::string& text) {
   const Order order = parse_order(text).value();
@@ -29,18 +28,18 @@ std::vector<double> outputs(const AttentionArithmetic& arithmetic, const Attenti
                             const AttentionNumbers& step, bool reversed, int threads,
                             SimdLevel simd) {
   const AttentionShape& shape = step.shape;
-  std::vector<double> out(at(shape.query_heads * shape.head_dim));
+  std::vector<double> out(index(shape.query_heads * shape.head_dim));
   parallel_for(shape.query_heads, threads, [&](std::int64_t head) {
     const std::int64_t base = head / shape.group() * shape.kv_len * shape.head_dim;
     const auto q_begin = step.q.begin() + static_cast<std::ptrdiff_t>(head * shape.head_dim);
     const std::vector<double> q(q_begin, q_begin + static_cast<std::ptrdiff_t>(shape.head_dim));
-    std::vector<double> k(at(shape.kv_len * shape.head_dim));
+    std::vector<double> k(index(shape.kv_len * shape.head_dim));
     std::vector<double> v(k.size());
     for (std::int64_t j = 0; j < shape.kv_len; ++j) {
       const std::int64_t from = reversed ? shape.kv_len - 1 - j : j;
       for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-        k[at(d * shape.kv_len + j)] = step.k[at(base + from * shape.head_dim + d)];
-        v[at(j * shape.head_dim + d)] = step.v[at(base + from * shape.head_dim + d)];
+        k[index(d * shape.kv_len + j)] = step.k[index(base + from * shape.head_dim + d)];
+        v[index(j * shape.head_dim + d)] = step.v[index(base + from * shape.head_dim + d)];
       }
     }
     const AttentionRow row{.keys = shape.kv_len,

@@ -9,14 +9,9 @@
 
 #include "sim/attention_row.h"
 #include "sim/exp.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 DoubleDouble tanh_reference(DoubleDouble x) {
   if (x.high < 0) return -tanh_reference(-x);
   if (x.high > 40) return DoubleDouble(1.0);  // 1 − tanh x is below 2^−114
@@ -32,8 +27,8 @@ ExactAttention::ExactAttention(const AttentionNumbers& numbers, const AttentionL
     const std::int64_t base = head * shape.kv_len * shape.head_dim;
     for (std::int64_t j = 0; j < shape.kv_len; ++j) {
       for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-        k_transposed_[at(base + d * shape.kv_len + j)] =
-            numbers.k[at(base + j * shape.head_dim + d)];
+        k_transposed_[index(base + d * shape.kv_len + j)] =
+            numbers.k[index(base + j * shape.head_dim + d)];
       }
     }
   }
@@ -52,10 +47,11 @@ std::vector<DoubleDouble> ExactAttention::row(std::int64_t head, std::int64_t qu
       .keys = visible - first,
       .head_dim = shape.head_dim,
       .q = q,
-      .k_transposed = std::span(k_transposed_)
-                          .subspan(at(base + first), at(shape.kv_len * shape.head_dim - first)),
+      .k_transposed =
+          std::span(k_transposed_)
+              .subspan(index(base + first), index(shape.kv_len * shape.head_dim - first)),
       .key_stride = shape.kv_len,
-      .v = std::span(v_).subspan(at(base + first * shape.head_dim)),
+      .v = std::span(v_).subspan(index(base + first * shape.head_dim)),
   };
   std::vector<DoubleDouble> scores = exact_scores(row);
   const DoubleDouble root = sqrt(DoubleDouble(static_cast<double>(shape.head_dim)));

@@ -7,11 +7,10 @@
 #include <cstddef>
 
 #include "sim/inputs.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 double mean(std::span<const double> x) {
   double sum = 0;
@@ -61,7 +60,7 @@ double sum_over_heads_gain(const HeadErrors& errors) {
   for (std::int64_t first = 0; first < errors.heads; first += errors.group) {
     for (std::int64_t i = 0; i < errors.elements; ++i) {
       double sum = 0;
-      for (std::int64_t h = first; h < first + errors.group; ++h) sum += errors.head(h)[at(i)];
+      for (std::int64_t h = first; h < first + errors.group; ++h) sum += errors.head(h)[index(i)];
       of_sums += sum * sum;
     }
   }
@@ -82,17 +81,19 @@ double projection_gain(const HeadErrors& errors, std::int64_t head_dim, std::int
   const double deviation = 1 / std::sqrt(static_cast<double>(inputs));
   constexpr std::uint64_t stream = 0x6f70726f6a;  // "oproj"
   double after = 0;
-  std::vector<double> weights(at(inputs));
+  std::vector<double> weights(index(inputs));
   for (std::int64_t o = 0; o < outputs; ++o) {
     for (std::int64_t i = 0; i < inputs; ++i) {
-      weights[at(i)] = deviation * normal(seed, stream, static_cast<std::uint64_t>(o * inputs + i));
+      weights[index(i)] =
+          deviation * normal(seed, stream, static_cast<std::uint64_t>(o * inputs + i));
     }
     for (std::int64_t p = 0; p < positions; ++p) {
       double sum = 0;
       for (std::int64_t h = 0; h < errors.heads; ++h) {
-        const std::span<const double> row = errors.head(h).subspan(at(p * head_dim), at(head_dim));
+        const std::span<const double> row =
+            errors.head(h).subspan(index(p * head_dim), index(head_dim));
         for (std::int64_t d = 0; d < head_dim; ++d)
-          sum += weights[at(h * head_dim + d)] * row[at(d)];
+          sum += weights[index(h * head_dim + d)] * row[index(d)];
       }
       after += sum * sum;
     }

@@ -10,11 +10,10 @@
 #include "sim/engine/columns.h"
 #include "sim/inputs.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Rounds floats to storage in place.
 void round_all(const softfloat::Format& storage, std::vector<float>& values) {
@@ -44,7 +43,7 @@ Result<std::vector<float>> run_part(const LinearSample& sample, const KernelChoi
   problem.x_stride = sample.terms;
   problem.w = sample.w.data() + first_term * sample.outputs;
   problem.w_stride = sample.outputs;
-  std::vector<float> out(at(call.count * sample.outputs));
+  std::vector<float> out(index(call.count * sample.outputs));
   const LinearKernel& kernel = kernels.linear(call.launch_rows);
   const Result<bool> done = apply_linear(kernel, problem, out.data(), sample.outputs, engine);
   if (!done) return done.error();
@@ -62,17 +61,17 @@ LinearSample make_linear_sample(const softfloat::Format& storage, const LinearSa
                       size.all_outputs == 0 ? size.outputs : size.all_outputs,
                       {},
                       {}};
-  sample.x.resize(at(size.rows * size.terms));
+  sample.x.resize(index(size.rows * size.terms));
   for (std::size_t i = 0; i < sample.x.size(); ++i) {
     sample.x[i] = static_cast<float>(normal(seed, 2 * stream, i));
   }
   const double deviation = 1 / std::sqrt(static_cast<double>(size.terms));
-  sample.w.resize(at(size.terms * size.outputs));
+  sample.w.resize(index(size.terms * size.outputs));
   for (std::int64_t k = 0; k < size.terms; ++k) {
     for (std::int64_t j = 0; j < size.outputs; ++j) {
-      const auto index = static_cast<std::uint64_t>(k * sample.all_outputs + j);
-      sample.w[at(k * size.outputs + j)] =
-          static_cast<float>(deviation * normal(seed, 2 * stream + 1, index));
+      const auto place = static_cast<std::uint64_t>(k * sample.all_outputs + j);
+      sample.w[index(k * size.outputs + j)] =
+          static_cast<float>(deviation * normal(seed, 2 * stream + 1, place));
     }
   }
   round_all(storage, sample.x);

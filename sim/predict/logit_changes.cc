@@ -13,14 +13,13 @@
 #include "sim/predict/streams.h"
 #include "sim/random_weights.h"
 #include "sim/sum_tree.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
 
 // Tokens whose rows of the output matrix are made at once.
 constexpr std::int64_t tokens_at_once = 256;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The state ÷ its root mean square, rounded to storage.
 Result<std::vector<float>> normalized(const LogitOptions& options, std::span<const float> state) {
@@ -90,23 +89,23 @@ Result<std::vector<LogitChange>> logit_changes(const LogitOptions& options,
   }
   const std::int64_t stride = row_stride(terms);
   const std::int64_t tokens = 2 * options.trials;
-  std::vector<double> changes(at(tokens));
-  std::vector<float> rows(at(stride * std::min(tokens, tokens_at_once)));
+  std::vector<double> changes(index(tokens));
+  std::vector<float> rows(index(stride * std::min(tokens, tokens_at_once)));
   for (std::int64_t first = 0; first < tokens; first += tokens_at_once) {
     const std::int64_t count = std::min(tokens_at_once, tokens - first);
     const Result<bool> filled =
-        fill_rows(options, terms, stride, first, std::span(rows).first(at(count * stride)));
+        fill_rows(options, terms, stride, first, std::span(rows).first(index(count * stride)));
     if (!filled) return filled.error();
     parallel_for(count, options.engine.threads, [&](std::int64_t token) {
       double sum = 0;
       for (std::int64_t i = 0; i < terms; ++i) {
-        sum += static_cast<double>(rows[at(token * stride + i)]) * change[at(i)];
+        sum += static_cast<double>(rows[index(token * stride + i)]) * change[index(i)];
       }
-      changes[at(first + token)] = sum;
+      changes[index(first + token)] = sum;
     });
   }
   std::vector<LogitChange> pairs;
-  pairs.reserve(at(options.trials));
+  pairs.reserve(index(options.trials));
   for (std::size_t i = 0; i + 1 < changes.size(); i += 2) {
     pairs.push_back({changes[i], changes[i + 1]});
   }
@@ -128,14 +127,14 @@ Result<std::optional<double>> single_operator_bound(const LogitOptions& options,
     trees.push_back(std::move(*tree));
   }
   const std::int64_t stride = row_stride(terms);
-  std::vector<float> rows(at(2 * stride));
+  std::vector<float> rows(index(2 * stride));
   double largest = 0;
   for (std::int64_t pair = 0; pair < matrix.pairs; ++pair) {
     const Result<bool> filled = fill_rows(options, terms, stride, 2 * pair, rows);
     if (!filled) return filled.error();
     double moved = 0;
     for (std::int64_t token = 0; token < 2; ++token) {
-      const auto row = std::span(rows).subspan(at(token * stride), at(terms));
+      const auto row = std::span(rows).subspan(index(token * stride), index(terms));
       const std::vector<double> b(row.begin(), row.end());
       for (const LogitTree& each : trees) {
         const auto bound = running_bound(each.tree, options.storage, each.accumulator, a, b);

@@ -14,6 +14,7 @@
 #include "sim/error_summary.h"
 #include "sim/parallel.h"
 #include "sim/predict/order_checks.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
@@ -21,8 +22,7 @@ namespace {
 constexpr std::array stages{Stage::scores, Stage::row_sum, Stage::softmax, Stage::values,
                             Stage::attention};
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-std::size_t at(Stage stage) { return static_cast<std::size_t>(stage); }
+std::size_t place_of(Stage stage) { return static_cast<std::size_t>(stage); }
 
 /// The format in which a stage delivers its elements.
 const softfloat::Format& stage_format(const AttentionArithmetic& arithmetic, Stage stage) {
@@ -86,8 +86,8 @@ class Prediction {
       const std::int64_t base = head * shape.kv_len * shape.head_dim;
       for (std::int64_t j = 0; j < shape.kv_len; ++j) {
         for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-          transposed_[at(base + d * shape.kv_len + j)] =
-              inputs.k[at(base + j * shape.head_dim + d)];
+          transposed_[index(base + d * shape.kv_len + j)] =
+              inputs.k[index(base + j * shape.head_dim + d)];
         }
       }
     }
@@ -95,19 +95,19 @@ class Prediction {
 
   [[nodiscard]] const std::vector<Control>& controls() const { return controls_; }
 
-  /// Row `index` of query_heads × query_len.
-  [[nodiscard]] RowResult row(std::int64_t index) const {
+  /// Row `i` of query_heads × query_len.
+  [[nodiscard]] RowResult row(std::int64_t i) const {
     const AttentionShape& shape = options_.shape;
-    const std::int64_t query_head = index / shape.query_len;
+    const std::int64_t query_head = i / shape.query_len;
     const std::int64_t base = query_head / shape.group() * shape.kv_len * shape.head_dim;
-    const std::size_t size = at(shape.kv_len * shape.head_dim);
+    const std::size_t size = index(shape.kv_len * shape.head_dim);
     return compute(
-        {.keys = shape.visible_keys(index % shape.query_len),
+        {.keys = shape.visible_keys(i % shape.query_len),
          .head_dim = shape.head_dim,
-         .q = std::span(inputs_.q).subspan(at(index * shape.head_dim), at(shape.head_dim)),
-         .k_transposed = std::span(transposed_).subspan(at(base), size),
+         .q = std::span(inputs_.q).subspan(index(i * shape.head_dim), index(shape.head_dim)),
+         .k_transposed = std::span(transposed_).subspan(index(base), size),
          .key_stride = shape.kv_len,
-         .v = std::span(inputs_.v).subspan(at(base), size),
+         .v = std::span(inputs_.v).subspan(index(base), size),
          .simd = options_.simd});
   }
 
@@ -130,9 +130,9 @@ class Prediction {
     std::array<std::vector<std::vector<double>>, stages.size()> computed;  // [stage][variant]
     const auto record = [&](Stage stage, std::size_t variant, std::span<const DoubleDouble> exact,
                             BoundedValues values) {
-      result.stages[at(stage) * variants + variant].add(stage_format(arithmetic, stage), values,
-                                                        exact);
-      computed[at(stage)].push_back(std::move(values.value));
+      result.stages[place_of(stage) * variants + variant].add(stage_format(arithmetic, stage),
+                                                              values, exact);
+      computed[place_of(stage)].push_back(std::move(values.value));
     };
     for (std::size_t i = 0; i < variants; ++i) {
       const AttentionOrders& orders = options_.variants[i].orders;
@@ -229,9 +229,9 @@ Result<OrderStudy> study_orders(const OrderStudyOptions& options, const Attentio
   std::mutex progress_lock;
   std::int64_t finished = 0;
   for (std::int64_t first = 0; first < rows; first += batch) {
-    std::vector<RowResult> results(at(std::min(batch, rows - first)));
+    std::vector<RowResult> results(index(std::min(batch, rows - first)));
     parallel_for(static_cast<std::int64_t>(results.size()), options.threads, [&](std::int64_t i) {
-      results[at(i)] = prediction.row(first + i);
+      results[index(i)] = prediction.row(first + i);
       if (!options.progress) return;
       const std::lock_guard lock(progress_lock);
       options.progress(static_cast<double>(++finished) / static_cast<double>(rows));
@@ -251,14 +251,14 @@ Result<OrderStudy> study_orders(const OrderStudyOptions& options, const Attentio
   for (const Stage stage : stages) {
     DifferenceCount count{stage, 0, {}};
     for (std::size_t i = 0; i < variants; ++i) {
-      const ErrorSummary error = total.stages[at(stage) * variants + i].summary();
+      const ErrorSummary error = total.stages[place_of(stage) * variants + i].summary();
       count.elements = error.elements;
       report.bounds_hold =
-          report.bounds_hold && total.stages[at(stage) * variants + i].bounds_hold();
+          report.bounds_hold && total.stages[place_of(stage) * variants + i].bounds_hold();
       report.stages.push_back(
           {stage, options.variants[i].name, stage_format(options.arithmetic, stage), error});
       const auto begin = total.differing.begin() +
-                         static_cast<std::ptrdiff_t>((at(stage) * variants + i) * variants);
+                         static_cast<std::ptrdiff_t>((place_of(stage) * variants + i) * variants);
       count.differing.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(variants));
     }
     report.differences.push_back(std::move(count));

@@ -14,6 +14,7 @@
 #include "sim/predict/attention_rule.h"
 #include "sim/predict/linear_sample.h"
 #include "sim/predict/streams.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
@@ -23,14 +24,12 @@ constexpr std::int64_t most_swept_sizes = 4096;
 // Positions of a chunk that are compared.
 constexpr std::int64_t compared_positions = 16;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// Every size from the smallest to the largest of a list.
 std::vector<std::int64_t> swept(std::vector<std::int64_t> sizes) {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   if (sizes.back() - sizes.front() >= most_swept_sizes) return sizes;
-  std::vector<std::int64_t> all(at(sizes.back() - sizes.front() + 1));
+  std::vector<std::int64_t> all(index(sizes.back() - sizes.front() + 1));
   std::iota(all.begin(), all.end(), sizes.front());
   return all;
 }
@@ -256,8 +255,8 @@ class Shapes {
       AttentionNumbers part = all;
       part.shape.query_heads /= ranks;
       part.shape.kv_heads /= ranks;
-      part.q.resize(at(part.shape.query_heads * part.shape.head_dim));
-      part.k.resize(at(part.shape.kv_heads * part.shape.kv_len * part.shape.head_dim));
+      part.q.resize(index(part.shape.query_heads * part.shape.head_dim));
+      part.k.resize(index(part.shape.kv_heads * part.shape.kv_len * part.shape.head_dim));
       part.v.resize(part.k.size());
       return part;
     };
@@ -268,7 +267,7 @@ class Shapes {
                      },
                      [&](std::int64_t ranks) -> Result<std::vector<float>> {
                        auto out = run_queries(options_, on_rank(ranks), options_.launch, 0, 1);
-                       if (out) out->resize(at(compared));
+                       if (out) out->resize(index(compared));
                        return out;
                      }},
                     sizes);
@@ -282,7 +281,8 @@ class Shapes {
     const auto out = run_queries(options_, chunk, options_.launch, last - first + 1 - count, count);
     if (!out) return out.error();
     const std::int64_t width = sequence.shape.query_heads * sequence.shape.head_dim;
-    const auto same = std::span(whole).subspan(at((last + 1 - count) * width), at(count * width));
+    const auto same =
+        std::span(whole).subspan(index((last + 1 - count) * width), index(count * width));
     report_.chunks.push_back({question, "attention", first, last, count,
                               rule_of(options_, chunk.shape, options_.launch),
                               rule_of(options_, sequence.shape, options_.launch),

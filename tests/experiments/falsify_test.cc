@@ -124,7 +124,7 @@ Json text_that_flips(std::int64_t flip, std::int64_t steps, double plateau) {
 // Mean KL = plateau × (steps − 1 − flip) ÷ steps: the correlation with the flip is −1, though KL
 // after the flip is the same for every text.
 TEST(Falsify, APlateauAloneCorrelatesWithTheFlip) {
-  std::vector<MeasuredText> texts;
+  std::vector<TextOfStrategy> texts;
   for (const std::int64_t flip : {0, 1, 3, 4, 7}) {
     texts.push_back({"greedy", text_that_flips(flip, 10, 8)});
   }

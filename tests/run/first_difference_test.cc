@@ -40,14 +40,14 @@ StepRecord& step_of(Records& records, const std::string& arm, std::int64_t step)
   return records.steps[0];
 }
 
-PromptDifference compare(const Records& records) {
+PromptDifference compared(const Records& records) {
   const Result<RecordComparison> found = compare_records(records, "on", records, "off");
   EXPECT_TRUE(found) << found.error().message;
   return found->prompts.at(0);
 }
 
 TEST(FirstDifference, OfEqualRecordsIsNone) {
-  const PromptDifference found = compare(records_of({5, 6, 7}, {5, 6, 7}));
+  const PromptDifference found = compared(records_of({5, 6, 7}, {5, 6, 7}));
   EXPECT_FALSE(found.state || found.layer || found.route || found.logits || found.token);
   EXPECT_EQ(found.first_steps, 3);
   EXPECT_EQ(found.state_digests, 9);
@@ -70,7 +70,7 @@ TEST(FirstDifference, IsFoundAtEachLevel) {
   step_of(records, "off", 0).digests.route = {"r", "other"};
   step_of(records, "off", 2).digests.token = "other";
   step_of(records, "off", 2).margin = Margin{0.125, 1};
-  const PromptDifference found = compare(records);
+  const PromptDifference found = compared(records);
   EXPECT_EQ(found.state, (StateDifference{1, 0, "v", 0, 3}));
   EXPECT_EQ(found.layer, (LayerDifference{2, 1}));
   EXPECT_EQ(found.route, (LayerDifference{0, 1}));
@@ -83,21 +83,21 @@ TEST(FirstDifference, MatchesStateByItsPlaceNotItsRank) {
   std::vector<StateDigest>& state = step_of(records, "off", 0).digests.state;
   std::swap(state[0], state[2]);
   state.erase(state.begin() + 1);
-  EXPECT_FALSE(compare(records).state);
-  EXPECT_EQ(compare(records).state_digests, 2);
+  EXPECT_FALSE(compared(records).state);
+  EXPECT_EQ(compared(records).state_digests, 2);
   state[1].position = 4;
-  EXPECT_EQ(compare(records).state_digests, 1);
+  EXPECT_EQ(compared(records).state_digests, 1);
 }
 
 TEST(FirstDifference, TellsStepsOfOneContextFromStepsOfTwo) {
   Records records = records_of({5, 6, 7, 8}, {5, 9, 7, 8});
-  PromptDifference found = compare(records);
+  PromptDifference found = compared(records);
   std::vector<bool> same;
   for (const StepComparison& step : found.steps) same.push_back(step.same_context);
   EXPECT_THAT(same, ElementsAre(true, true, false, false));
   // Under teacher forcing both are fed the tokens of "on", and every step compares arithmetic.
   records.prompts[0].run.teacher_forced = true;
-  found = compare(records);
+  found = compared(records);
   EXPECT_EQ(found.token->step, 1);
   same.clear();
   for (const StepComparison& step : found.steps) same.push_back(step.same_context);
@@ -112,7 +112,7 @@ TEST(FirstDifference, CountsChurnWhileTheContextsAreTheSame) {
   step_of(records, "off", 1).top = {{40, 1, -1}, {41, 0, -2}};
   records.steps.push_back(test::step_record("on", 3, 1));
   records.steps.push_back(test::step_record("off", 3, 60));
-  const PromptDifference found = compare(records);
+  const PromptDifference found = compared(records);
   EXPECT_THAT(found.steps[0].entered, ElementsAre(40));
   EXPECT_THAT(found.steps[0].left, ElementsAre(6));
   EXPECT_THAT(found.steps[3].entered, ElementsAre(60, 61));
@@ -127,10 +127,10 @@ TEST(FirstDifference, BoundsKlFromBelowAtEachStep) {
   const double ln2 = 0.69314718055994531;
   step_of(records, "on", 0).top = {{5, 0, -ln2}, {6, 0, -2 * ln2}};
   step_of(records, "off", 0).top = {{6, 0, -ln2}, {5, 0, -2 * ln2}};
-  const PromptDifference found = compare(records);
+  const PromptDifference found = compared(records);
   EXPECT_NEAR(found.steps[0].kl->nats, ln2 / 4, 1e-12);
   step_of(records, "off", 0).top.clear();
-  EXPECT_FALSE(compare(records).steps[0].kl);
+  EXPECT_FALSE(compared(records).steps[0].kl);
 }
 
 TEST(FirstDifference, ComparesTwoFilesPromptByPrompt) {

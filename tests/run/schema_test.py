@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The kvsim authors
 """The golden records fit docs/schema/kvsim.record.2.json, and lines with one thing wrong do not.
-run_record_test shows that the program writes the golden lines byte for byte."""
+tests/run/record_test.cc shows that the program writes the golden lines byte for byte."""
 
 import copy
 import json

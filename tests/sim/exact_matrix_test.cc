@@ -13,6 +13,7 @@
 #include "sim/engine/binary64_matrix.h"
 #include "sim/philox.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
@@ -20,8 +21,6 @@ namespace {
 constexpr std::int64_t rows = 5;
 constexpr std::int64_t terms = 643;
 constexpr std::int64_t columns = 131;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Any finite float for kind 0; numbers near 1 with cancellation for kind 1.
 float number(std::uint64_t bits, int kind) {
@@ -37,14 +36,14 @@ struct Operands {
   std::vector<float> a;
   std::vector<float> b;
 
-  explicit Operands(int kind) : a(at(rows * terms)), b(at(terms * columns)) {
+  explicit Operands(int kind) : a(index(rows * terms)), b(index(terms * columns)) {
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = number(philox_bits(1, 1, i), kind);
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = number(philox_bits(1, 2, i), kind);
     for (std::int64_t k = 1; k < terms; k += 2) {  // column 0: everything cancels
-      b[at(k * columns)] = b[at((k - 1) * columns)];
-      a[at(k)] = -a[at(k - 1)];
+      b[index(k * columns)] = b[index((k - 1) * columns)];
+      a[index(k)] = -a[index(k - 1)];
     }
-    b[at((terms - 1) * columns)] = 0;
+    b[index((terms - 1) * columns)] = 0;
   }
 };
 
@@ -55,8 +54,8 @@ float mpfr_sum(const Operands& operands, std::int64_t i, std::int64_t j) {
   mpfr_init2(product, 64);
   mpfr_set_zero(sum, 1);
   for (std::int64_t k = 0; k < terms; ++k) {
-    mpfr_set_flt(product, operands.a[at(i * terms + k)], MPFR_RNDN);
-    mpfr_mul_d(product, product, operands.b[at(k * columns + j)], MPFR_RNDN);
+    mpfr_set_flt(product, operands.a[index(i * terms + k)], MPFR_RNDN);
+    mpfr_mul_d(product, product, operands.b[index(k * columns + j)], MPFR_RNDN);
     EXPECT_EQ(mpfr_add(sum, sum, product, MPFR_RNDN), 0) << "not exact";
   }
   const float value = mpfr_get_flt(sum, MPFR_RNDN);
@@ -79,11 +78,11 @@ TEST(ExactMatrix, RoundsTheExactSumOnce) {
                                 .b = operands.b.data(),
                                 .b_stride = columns};
     for (const SimdLevel level : list_simd_levels()) {
-      std::vector<float> out(at(rows * columns));
+      std::vector<float> out(index(rows * columns));
       ASSERT_TRUE(exact_matrix(problem, out.data(), columns, {.threads = 2, .level = level}));
       for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
-          ASSERT_EQ(std::bit_cast<std::uint32_t>(out[at(i * columns + j)]),
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(out[index(i * columns + j)]),
                     std::bit_cast<std::uint32_t>(mpfr_sum(operands, i, j)))
               << kind << ": " << i << ", " << j << " at " << simd_level_name(level);
         }
@@ -143,11 +142,11 @@ TEST(ExactMatrix, SpecialValuesAndErrors) {
 
 TEST(Binary64Matrix, BlocksOf64AtEveryLevel) {
   const Operands operands(1);
-  std::vector<double> x(at(rows * terms));
+  std::vector<double> x(index(rows * terms));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1 / (3 + static_cast<double>(i));
   for (const SimdLevel level : list_simd_levels()) {
-    std::vector<double> out(at(rows * columns));
-    std::vector<double> squares(at(columns));
+    std::vector<double> out(index(rows * columns));
+    std::vector<double> squares(index(columns));
     multiply_binary64({.rows = rows,
                        .terms = terms,
                        .columns = columns,
@@ -162,12 +161,12 @@ TEST(Binary64Matrix, BlocksOf64AtEveryLevel) {
         for (std::int64_t begin = 0; begin < terms; begin += 64) {
           double block = 0;
           for (std::int64_t k = begin; k < std::min<std::int64_t>(terms, begin + 64); ++k) {
-            const double w = operands.b[at(k * columns + j)];
-            block += (i == rows ? w : x[at(i * terms + k)]) * w;
+            const double w = operands.b[index(k * columns + j)];
+            block += (i == rows ? w : x[index(i * terms + k)]) * w;
           }
           total += block;
         }
-        ASSERT_EQ(i == rows ? squares[at(j)] : out[at(i * columns + j)], total)
+        ASSERT_EQ(i == rows ? squares[index(j)] : out[index(i * columns + j)], total)
             << i << ", " << j << " at " << simd_level_name(level);
       }
     }

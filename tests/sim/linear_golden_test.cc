@@ -12,6 +12,7 @@
 #include "sim/linear.h"
 #include "sim/random_weights.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 #include "softfloat/sha256.h"
 
 namespace kvsim {
@@ -21,8 +22,6 @@ namespace {
 constexpr std::int64_t row_counts[] = {1, 2, 17, 66};
 constexpr std::int64_t outputs = 29;
 constexpr std::int64_t terms = 700;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The digest of all results, as float32.
 std::string digest(const LinearKernel& kernel, const softfloat::Format& storage) {
@@ -34,12 +33,13 @@ std::string digest(const LinearKernel& kernel, const softfloat::Format& storage)
   // 16-bit results, too.
   for (std::int64_t k = 0; k < terms / 2; ++k) {
     const std::int64_t mirror = terms - 1 - k;
-    for (std::int64_t i = 0; i < 66; ++i) x[at(i * terms + mirror)] = -x[at(i * terms + k)];
-    for (std::int64_t j = 0; j < outputs; ++j) w[at(mirror * outputs + j)] = w[at(k * outputs + j)];
+    for (std::int64_t i = 0; i < 66; ++i) x[index(i * terms + mirror)] = -x[index(i * terms + k)];
+    for (std::int64_t j = 0; j < outputs; ++j)
+      w[index(mirror * outputs + j)] = w[index(k * outputs + j)];
   }
   std::vector<float> results;
   for (const std::int64_t rows : row_counts) {
-    std::vector<float> out(at(rows * outputs));
+    std::vector<float> out(index(rows * outputs));
     const auto done = apply_linear(kernel,
                                    {.rows = rows,
                                     .outputs = outputs,

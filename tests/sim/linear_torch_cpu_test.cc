@@ -11,13 +11,12 @@
 #include "sim/linear.h"
 #include "sim/philox.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim {
 namespace {
 
 using softfloat::binary32;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<float> numbers(std::uint64_t stream, std::int64_t count) {
   std::vector<float> all;
@@ -50,8 +49,8 @@ TEST(LinearTorchCpu, OneOutputExchangesRowsAndOutputs) {
     turned.w_by_outputs = true;
     turned.w_stride = terms;
     for (const char* name : {"torch-cpu-linear", "torch-cpu-avx2-linear"}) {
-      std::vector<float> out(at(rows));
-      std::vector<float> expected(at(rows));
+      std::vector<float> out(index(rows));
+      std::vector<float> expected(index(rows));
       ASSERT_TRUE(apply_linear(*find_linear_kernel(name), column, out.data(), 1));
       ASSERT_TRUE(apply_linear(*find_linear_kernel(name), turned, expected.data(), rows));
       EXPECT_EQ(out, expected) << name << ", " << rows << " rows";
@@ -64,8 +63,8 @@ TEST(LinearTorchCpu, OneOutputExchangesRowsAndOutputs) {
 TEST(LinearTorchCpu, BiasComesBeforeTheBlocks) {
   std::vector<float> x(4 * 384, 0);
   std::vector<float> w(384 * 12, 0);
-  for (std::int64_t i = 0; i < 4; ++i) x[at(i * 384)] = x[at(i * 384 + 192)] = 1;
-  for (std::int64_t j = 0; j < 12; ++j) w[at(j)] = w[at(192 * 12 + j)] = 1;
+  for (std::int64_t i = 0; i < 4; ++i) x[index(i * 384)] = x[index(i * 384 + 192)] = 1;
+  for (std::int64_t j = 0; j < 12; ++j) w[index(j)] = w[index(192 * 12 + j)] = 1;
   const std::vector<float> bias(12, 0x1p24F);
   LinearProblem problem{.rows = 4,
                         .outputs = 12,

@@ -137,8 +137,15 @@ def check_listed(files: dict[str, str], compiled: set[str]):
 
 
 def compiled_sources(root: pathlib.Path, commands: str) -> set[str]:
-    """The sources that compile_commands.json names, by their path from the root."""
-    paths = [pathlib.Path(entry["directory"], entry["file"]) for entry in json.loads(commands)]
+    """The sources that compile_commands.json names, or that a file of CMake's named there
+    includes (KVSIM_UNITY), by their path from the root."""
+    paths = []
+    for entry in json.loads(commands):
+        path = pathlib.Path(entry["directory"], entry["file"])
+        if path.suffix == ".cxx":
+            paths += map(pathlib.Path, re.findall(r'#include "([^"]+)"', path.read_text()))
+        else:
+            paths.append(path)
     return {str(path.relative_to(root)) for path in map(pathlib.Path.resolve, paths)
             if path.is_relative_to(root)}
 

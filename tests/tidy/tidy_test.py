@@ -2,8 +2,10 @@
 # SPDX-FileCopyrightText: The kvsim authors
 """Shows that every rule of the tidy test finds a bad example, and leaves a good one alone."""
 
+import json
 import pathlib
 import re
+import tempfile
 import unittest
 
 import rules
@@ -151,6 +153,14 @@ class Files(unittest.TestCase):
             {"directory": "/a", "file": "sim/order.cc"}, {"directory": "/b", "file": "x.cc"}]"""
         self.assertEqual(tidy.compiled_sources(pathlib.Path("/a"), commands),
                          {"tests/oracle.cc", "sim/order.cc"})
+
+    def test_sources_that_are_compiled_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "unity_0_cxx.cxx").write_text(
+                '/* generated */\n#include "/a/sim/order.cc"\n\n#include "/a/sim/tree.cc"\n')
+            commands = json.dumps([{"directory": folder, "file": "unity_0_cxx.cxx"}])
+            self.assertEqual(tidy.compiled_sources(pathlib.Path("/a"), commands),
+                             {"sim/order.cc", "sim/tree.cc"})
 
     def test_names(self):
         for name in ("sim/Order.cc", "sim/order-old.cc", "cli/a.h.orig", "sim/a.cc~",

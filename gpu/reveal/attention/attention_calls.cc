@@ -10,14 +10,9 @@
 
 #include "gpu/operators.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
-namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 bool AttentionLayer::causal() const {
   const auto found = attributes.find("causal");
   return found != attributes.end() && found->second == "1";

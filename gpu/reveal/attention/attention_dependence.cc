@@ -12,11 +12,10 @@
 #include <utility>
 
 #include "gpu/reveal/attention/attention_data.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Runs one layer again and again with something changed.
 class Changes {

@@ -10,10 +10,10 @@
 #include <set>
 #include <utility>
 
+#include "softfloat/index.h"
+
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Finds where blocks begin.
 class BlockSearch {

@@ -12,13 +12,12 @@
 #include "gpu/reveal/attention/value_sums.h"
 #include "sim/elementary.h"
 #include "softfloat/format.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using softfloat::Format;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The unit in the last place of numbers of the size of x, and x rounded to it.
 double ulp_of(const Format& format, double x) {

@@ -15,6 +15,7 @@
 #include "gpu/reveal/sum_classes.h"
 #include "sim/order.h"
 #include "sim/sum_tree.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
@@ -23,8 +24,6 @@ namespace {
 /// values times p do not overflow.
 constexpr double large_rise = 12;
 constexpr double small_rise = 0.75;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t count_of(const KnowingKeys& keys) { return std::ranges::count(keys, 1); }
 

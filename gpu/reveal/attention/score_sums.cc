@@ -16,13 +16,13 @@
 #include "sim/elementary.h"
 #include "sim/philox.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
 
 using softfloat::Format;
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 float power_of_two(int exponent) { return std::ldexp(1.0F, exponent); }
 
 constexpr double lowest_score = -8;  // of all terms together: e^-8 is a number of every format

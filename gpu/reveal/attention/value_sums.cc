@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
+#include "softfloat/index.h"
+
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// e to the minus this is 0 in binary32.
 constexpr double lowest_score = 400;

@@ -14,11 +14,10 @@
 #include "gpu/reveal/order_fit.h"
 #include "gpu/reveal/positive_tree.h"
 #include "softfloat/formats.h"
+#include "softfloat/index.h"
 
 namespace kvsim::gpu {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Scores below the largest: what is lost beside it, one unit in its last place, and of no account.
 constexpr double ln_three_quarters = -0.287682072451780927;

@@ -23,7 +23,7 @@ using softfloat::Format;
 Bits float_code(float x) { return std::bit_cast<std::uint32_t>(x); }
 
 /// A product: sign × 2^a × 2^b.
-struct Product {
+struct PowerProduct {
   int a, b;
   bool negative = false;
 };
@@ -32,9 +32,9 @@ struct Operands {
   std::vector<Bits> a, b;
 };
 
-Operands operands(const Format& f, const std::vector<Product>& products) {
+Operands operands(const Format& f, const std::vector<PowerProduct>& products) {
   Operands out;
-  for (const Product& p : products) {
+  for (const PowerProduct& p : products) {
     out.a.push_back(power_of_two(f, p.a, p.negative));
     out.b.push_back(power_of_two(f, p.b));
   }
@@ -68,7 +68,7 @@ TEST(MatrixUnitGolden, TableEightOfMmaSim) {
       {"mi300.mfma.bf16.f32", -0.5F},      {"mi300.mfma.f16.f32", -0.5F},
       {"mi300.mfma.e5m2fnuz.f32", -1.0F},
   };
-  const std::vector<Product> products = {
+  const std::vector<PowerProduct> products = {
       {12, 11, true}, {-1, 0, true}, {-2, 0, true}, {-3, 0, true}};
   for (const Row& row : rows) {
     const MatrixUnit unit = unit_named(row.unit);
@@ -87,7 +87,7 @@ TEST(MatrixUnitGolden, TableEightOfMmaSim) {
 }
 
 TEST(MatrixUnitGolden, TableEightWithBlockScales) {
-  const std::vector<Product> products = {
+  const std::vector<PowerProduct> products = {
       {12, 11, true}, {-1, 0, true}, {-2, 0, true}, {-3, 0, true}};
   const Bits one = 127;  // 2^0 as e8m0
   for (const char* name : {"b200.tcgen05.mx_e5m2.f32", "rtxpro6000.mma.mx_e5m2.f32"}) {
@@ -101,7 +101,7 @@ TEST(MatrixUnitGolden, TableEightWithBlockScales) {
   // NVFP4: a group of −128 with scales 2^8 and 2^8, and one of −1.75 with scales 2^−1 and 1.
   for (const char* name : {"b200.tcgen05.nvf4.f32", "rtxpro6000.mma.nvf4.f32"}) {
     const MatrixUnit unit = unit_named(name);
-    std::vector<Product> groups(8, Product{2, 2, true});
+    std::vector<PowerProduct> groups(8, PowerProduct{2, 2, true});
     Operands o = operands(unit.operand, groups);
     o.a.resize(16), o.b.resize(16);
     const Operands small = operands(unit.operand, {{0, 0, true}, {-1, 0, true}, {-1, -1, true}});
@@ -118,7 +118,7 @@ TEST(MatrixUnitGolden, TableEightWithBlockScales) {
 // Where MMA-Sim v2 and arXiv:2512.07004 differ by one: 2^−25 + 2^−45 is above the tie between 0 and
 // 2^−24 only if the unit of the sum is 2^−45 or less.
 TEST(MatrixUnitGolden, ZeroExponentOfHalfAccumulators) {
-  const std::vector<Product> products = {{-12, -13}, {-21, -24}};
+  const std::vector<PowerProduct> products = {{-12, -13}, {-21, -24}};
   const Operands o = operands(softfloat::binary16, products);
   EXPECT_EQ(unit_dot(unit_named("a100.mma.f16.f16"), {.a = o.a, .b = o.b}), 0x0001U);
   EXPECT_EQ(unit_dot(unit_named("a100.mma.f16.f16(zero_exponent=-20)"), {.a = o.a, .b = o.b}), 0U);
@@ -136,7 +136,7 @@ TEST(MatrixUnitGolden, TieOfMmaSim) {
 
 /// Products at chosen k, zeros elsewhere.
 Operands sparse(const Format& f, std::size_t length,
-                const std::vector<std::pair<std::size_t, Product>>& terms) {
+                const std::vector<std::pair<std::size_t, PowerProduct>>& terms) {
   Operands out{std::vector<Bits>(length), std::vector<Bits>(length)};
   for (const auto& [k, p] : terms) {
     out.a[k] = power_of_two(f, p.a, p.negative);
@@ -146,12 +146,12 @@ Operands sparse(const Format& f, std::size_t length,
 }
 
 /// 2^exponent as a product of two numbers of the format, as equal as can be.
-Product product_of(int exponent, bool negative = false) {
+PowerProduct product_of(int exponent, bool negative = false) {
   return {exponent / 2, exponent - exponent / 2, negative};
 }
 
 bool has_product(const Format& f, int exponent) {
-  const Product p = product_of(exponent);
+  const PowerProduct p = product_of(exponent);
   return has_power_of_two(f, p.a) && has_power_of_two(f, p.b);
 }
 
@@ -163,7 +163,7 @@ std::size_t third(const MatrixUnit& unit) {
 }
 
 /// 2^8 + 2^`second` + 2^`last` in one block, by a unit whose F is off by `wrong`.
-Bits three_terms(const MatrixUnit& unit, int wrong, const Product& second, int last) {
+Bits three_terms(const MatrixUnit& unit, int wrong, const PowerProduct& second, int last) {
   MatrixUnit changed = unit;
   changed.fraction_bits += wrong;
   const Operands o =
@@ -256,18 +256,18 @@ TEST(MatrixUnitGolden, FanInByAbsorption) {
 TEST(MatrixUnitGolden, LateRoundingsOfCdna3) {
   for (const char* name : {"mi300.mfma.f16.f32", "mi300.mfma.bf16.f32", "mi300.mfma.xf32.f32"}) {
     const MatrixUnit unit = unit_named(name);
-    const auto run = [](const MatrixUnit& changed, const std::vector<Product>& products) {
+    const auto run = [](const MatrixUnit& changed, const std::vector<PowerProduct>& products) {
       const Operands o = operands(changed.operand, products);
       return unit_dot(changed, {.a = o.a, .b = o.b, .c = float_code(1)});
     };
     MatrixUnit other = unit;
     // 1 + 2^-24 + 2^-32: the last bit is cut off, and the tie goes to 1.
-    const std::vector<Product> above = {{-12, -12}, {-16, -16}};
+    const std::vector<PowerProduct> above = {{-12, -12}, {-16, -16}};
     EXPECT_EQ(run(unit, above), 0x3f800000U) << name;
     other.final_rounding_down = false;
     EXPECT_EQ(run(other, above), 0x3f800001U) << name;
     // 1 − 2^-24 − 2^-25 + 2^-32 lies above a tie, and its exponent is −1: the last bit stays.
-    const std::vector<Product> below = {{-12, -12, true}, {-12, -13, true}, {-16, -16}};
+    const std::vector<PowerProduct> below = {{-12, -12, true}, {-12, -13, true}, {-16, -16}};
     other = unit;
     EXPECT_EQ(run(unit, below), 0x3f7fffffU) << name;
     other.final_bits = 30;
