@@ -189,8 +189,10 @@ function(kvsim_test)
     GTest::gtest_main)
   kvsim_unity(${arg_NAME})
   # tests_<folder> builds the tests of one folder.
-  string(REGEX REPLACE "^${PROJECT_SOURCE_DIR}/tests/([^/]*).*$" "tests_\\1" folder_tests
-    "${CMAKE_CURRENT_SOURCE_DIR}")
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests"
+    OUTPUT_VARIABLE folder)
+  string(REGEX REPLACE "/.*" "" folder "${folder}")
+  set(folder_tests tests_${folder})
   if(NOT TARGET ${folder_tests})
     add_custom_target(${folder_tests})
   endif()

@@ -84,13 +84,14 @@ configure() {
   fi
 }
 
-# build PRESET [TARGET…] : quiet unless it fails
+# build PRESET [TARGET…] : quiet unless it fails. One compiler for each core: Ninja's own two more
+# take longer.
 build() {
   log=$root/build/$1.log
   folder=$root/build/$1
   shift
   [ $# = 0 ] || set -- --target "$@"
-  if ! cmake --build "$folder" "$@" </dev/null >"$log" 2>&1; then
+  if ! cmake --build "$folder" --parallel "$(nproc)" "$@" </dev/null >"$log" 2>&1; then
     # The lines of the failing step stand at the end.
     tail -n 60 "$log" >&2
     say "cannot build build/${folder##*/} (the whole text is build/${folder##*/}.log)"
