@@ -187,7 +187,9 @@ function(kvsim_test)
   target_compile_definitions(${arg_NAME} PRIVATE KVSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE kvsim_flags ${arg_LINKS} fmt::fmt GTest::gmock
     GTest::gtest_main)
-  kvsim_unity(${arg_NAME})
+  if(arg_LABEL STREQUAL unit)
+    kvsim_unity(${arg_NAME})  # g++ inlines less of a long source, which makes sweeps slow
+  endif()
   # tests_<folder> builds the tests of one folder.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests"
     OUTPUT_VARIABLE folder)
