@@ -84,14 +84,18 @@ def main(build: pathlib.Path, jobs: int) -> int:
     common = version + (ROOT / ".clang-tidy").read_bytes()
     cache = build / "clang-tidy-passed"
     cache.mkdir(exist_ok=True)
+    planned: set[str] = set()
     batches = []  # each: the file to look at, its sources with their digests, the flags
     for entry in json.loads((build / "compile_commands.json").read_text()):
         compiled = pathlib.Path(entry["file"])
         flags = flags_of(entry)
         sources = {path: fingerprint(path, flags, common) for path in sources_of(compiled)
                    if any(path.is_relative_to(ROOT / folder) for folder in FOLDERS)}
-        if not all((cache / key).exists() for key in sources.values()):
+        # A source of several programs is looked at once.
+        known = [key in planned or (cache / key).exists() for key in sources.values()]
+        if not all(known):
             batches.append((compiled, sources, flags))
+        planned.update(sources.values())
     # Those that Highway compiles once per instruction set take longest.
     batches.sort(key=lambda batch: "foreach_target.h" not in batch[0].read_text())
 
