@@ -24,7 +24,6 @@
 #include "run/operator_values.h"
 #include "run/repeated_heads.h"
 #include "run/sim_launch.h"
-#include "run/simulated_arm.h"
 #include "run/state_block.h"
 #include "sim/decoder/attention_plan.h"
 #include "sim/decoder/explain.h"
@@ -194,7 +193,7 @@ Result<bool> check_launch(const Launch& launch) {
                            launch.neighbours.size() + 1, to_string(launch.padding))};
 }
 
-class TorchArm : public EngineArm, public SimulatedArm, public SaysArithmetic {
+class TorchArm : public EngineArm, public SaysArithmetic {
  public:
   explicit TorchArm(ArmSetup setup) : setup_(std::move(setup)) {}
 
@@ -209,22 +208,10 @@ class TorchArm : public EngineArm, public SimulatedArm, public SaysArithmetic {
     return std::unique_ptr<EngineSequence>(std::make_unique<EngineSequenceOnTorch>(
         setup_, launch, setup_.model->open(setup_.settings.attention, setup_.settings.threads)));
   }
-  Result<SimulatedSetup> simulated() const override;
 
  private:
   ArmSetup setup_;
 };
-
-Result<SimulatedSetup> TorchArm::simulated() const {
-  if (setup_.settings.storage == softfloat::binary64) {
-    return Error{ErrorKind::usage,
-                 "a seeded decoder in binary64; accepted: binary32, binary16 and bfloat16"};
-  }
-  // cuBLAS and its attention are not known by name: those of that device stand for them.
-  Result<DispatchChoice> dispatch = DispatchChoice::named(setup_.on_cuda ? "h100" : "torch-cpu");
-  if (!dispatch) return dispatch.error();
-  return SimulatedSetup{&setup_.shape, std::move(*dispatch), setup_.settings.storage, {}};
-}
 
 Result<std::vector<ExplainedOperator>> TorchArm::explain(const PlanStep& step,
                                                          const Launch& launch) const {
@@ -251,16 +238,13 @@ Result<std::vector<ExplainedOperator>> TorchArm::explain(const PlanStep& step,
 }
 
 Result<ArmArithmetic> TorchArm::arithmetic() const {
-  // libtorch adds the products of 16-bit formats in float32, beside which their storage is all; in
-  // float32 itself sums count as well.
-  const softfloat::Format& storage = setup_.settings.storage;
-  const bool is_narrow = storage.precision < softfloat::binary32.precision;
-  Result<DispatchChoice> dispatch = DispatchChoice::named(is_narrow ? "exact" : "fp32");
+  // cuBLAS and its attention are not known by name: those of that device stand for them.
+  Result<DispatchChoice> dispatch = DispatchChoice::named(setup_.on_cuda ? "h100" : "torch-cpu");
   if (!dispatch) return dispatch.error();
   DecoderFormats formats;
-  formats.activations = storage;
-  formats.kv = storage;
-  formats.logits = storage;
+  formats.activations = setup_.settings.storage;
+  formats.kv = setup_.settings.storage;
+  formats.logits = setup_.settings.storage;
   return ArmArithmetic{setup_.shape, std::move(*dispatch), formats};
 }
 

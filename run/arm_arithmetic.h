@@ -4,6 +4,7 @@
 
 #include "run/engine.h"
 #include "sim/decoder/formats.h"
+#include "sim/decoder/rope_source.h"
 #include "sim/decoder_shape.h"
 #include "sim/dispatch_choice.h"
 #include "softfloat/result.h"
@@ -14,8 +15,10 @@ namespace kvsim {
 /// own, and no planted defects.
 struct ArmArithmetic {
   DecoderShape shape;
-  DispatchChoice dispatch;
-  DecoderFormats formats;  ///< of weights: those that they stand in, where that is known
+  DispatchChoice dispatch;      ///< of an engine whose kernels have no names: those in their place
+  DecoderFormats formats;       ///< of weights: those that they stand in, where that is known
+  RopeSource rope_source = {};  ///< instead of the dispatch's kernel; may be empty
+  bool is_planted = false;      ///< the arm has a planted defect besides
 };
 
 /// An arm that says what it computes. Not every engine's arm does.

@@ -19,7 +19,6 @@
 #include "run/sim_launch.h"
 #include "run/sim_sequence.h"
 #include "run/sim_settings.h"
-#include "run/simulated_arm.h"
 #include "run/unturned_rope.h"
 #include "sim/decoder/incremental.h"
 #include "softfloat/formats.h"
@@ -33,7 +32,7 @@ const softfloat::Format& format_of(Dtype dtype) {
   return softfloat::binary32;
 }
 
-class SimArm : public EngineArm, public KeepsRows, public SimulatedArm, public SaysArithmetic {
+class SimArm : public EngineArm, public KeepsRows, public SaysArithmetic {
  public:
   SimArm(ArmSetup setup, IncrementalDecoder decoder, std::string name, DecoderFormats formats)
       : setup_(std::move(setup)),
@@ -45,7 +44,8 @@ class SimArm : public EngineArm, public KeepsRows, public SimulatedArm, public S
   const softfloat::Format& logit_format() const override { return formats_.logits; }
   const softfloat::Format& activation_format() const override { return formats_.activations; }
   Result<ArmArithmetic> arithmetic() const override {
-    ArmArithmetic result{*setup_.shape, setup_.options.dispatch, formats_};
+    ArmArithmetic result{*setup_.shape, setup_.options.dispatch, formats_,
+                         setup_.options.rope_source, setup_.options.plant != Plant::none};
     result.formats.weights = formats_.weights.value_or(setup_.options.storage);
     return result;
   }
@@ -76,7 +76,6 @@ class SimArm : public EngineArm, public KeepsRows, public SimulatedArm, public S
                                                const Launch& launch) const override {
     return open_sequence(setup_, launch);
   }
-  Result<SimulatedSetup> simulated() const override;
 
  private:
   ArmSetup setup_;
@@ -84,22 +83,6 @@ class SimArm : public EngineArm, public KeepsRows, public SimulatedArm, public S
   std::string name_;
   DecoderFormats formats_;
 };
-
-Result<SimulatedSetup> SimArm::simulated() const {
-  const DecoderArmOptions& options = setup_.options;
-  if (options.plant != Plant::none) {
-    return Error{
-        ErrorKind::usage,
-        fmt::format("a seeded decoder as {}: a planted defect; accepted: arms without one", name_)};
-  }
-  if (formats_.kv != formats_.activations || formats_.operands || formats_.accumulator) {
-    return Error{ErrorKind::usage,
-                 fmt::format("a seeded decoder as {}; accepted: one format for hidden states, keys "
-                             "and values, and the kernels' own operands and accumulators",
-                             name_)};
-  }
-  return SimulatedSetup{setup_.shape, options.dispatch, formats_.activations, options.rope_source};
-}
 
 class SimEngine : public Engine {
  public:

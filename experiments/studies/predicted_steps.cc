@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The kvsim authors
 #include "experiments/studies/predicted_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,6 +16,7 @@
 #include "experiments/protocol/arm_passes.h"
 #include "experiments/protocol/layer_gains.h"
 #include "sim/ulp.h"
+#include "softfloat/formats.h"
 
 namespace kvsim::experiments {
 namespace {
@@ -159,6 +162,28 @@ Result<MeasuredText> Measurement::finish() {
   return std::move(text_);
 }
 
+/// What an arm computes, where a seeded decoder can compute it too. Errors (usage): a setting that
+/// seeded decoders do not know; (unavailable): an arm that does not say.
+Result<ArmArithmetic> seeded_arithmetic(const StudyArm& arm) {
+  Result<ArmArithmetic> arithmetic = arithmetic_of(*arm.engine);
+  if (!arithmetic) return arithmetic.error();
+  const DecoderFormats& formats = arithmetic->formats;
+  const auto refused = [&arm](std::string_view why) {
+    return Error{ErrorKind::usage,
+                 fmt::format("a seeded decoder as {}{}", arm.engine->dispatch(), why)};
+  };
+  if (arithmetic->is_planted) return refused(": a planted defect; accepted: arms without one");
+  if (formats.activations == softfloat::binary64) {
+    return refused(" in binary64; accepted: binary32 and narrower formats");
+  }
+  if (formats.kv != formats.activations || formats.operands || formats.accumulator) {
+    return refused(
+        "; accepted: one format for hidden states, keys and values, and the kernels' own operands "
+        "and accumulators");
+  }
+  return arithmetic;
+}
+
 }  // namespace
 
 Result<MeasuredText> measure_text(const StudySetup& setup, const StudyArm& first,
@@ -179,16 +204,11 @@ Result<MeasuredText> measure_text(const StudySetup& setup, const StudyArm& first
 }
 
 Result<SimulatedPair> simulated_pair(const StudyArm& first, const StudyArm& second) {
-  const auto* const a = dynamic_cast<const SimulatedArm*>(first.engine.get());
-  const auto* const b = dynamic_cast<const SimulatedArm*>(second.engine.get());
-  if (a == nullptr || b == nullptr) {
-    return Error{ErrorKind::unavailable, "kernels of the engine's arms in the simulator"};
-  }
-  Result<SimulatedSetup> one = a->simulated();
+  Result<ArmArithmetic> one = seeded_arithmetic(first);
   if (!one) return one.error();
-  Result<SimulatedSetup> two = b->simulated();
+  Result<ArmArithmetic> two = seeded_arithmetic(second);
   if (!two) return two.error();
-  if (one->storage != two->storage || *one->shape != *two->shape) {
+  if (one->formats.activations != two->formats.activations || one->shape != two->shape) {
     return Error{ErrorKind::usage,
                  "a prediction for arms of two formats or shapes; accepted: one of both"};
   }
@@ -206,9 +226,9 @@ Result<PredictedText> predict_text(const SimulatedPair& pair, const StudySetup& 
                                    std::int64_t prompt_tokens, std::span<const std::int64_t> steps,
                                    const ActivationSizes& sizes, std::uint64_t seed) {
   DecoderOptions options;
-  options.shape = *pair.first.shape;
+  options.shape = pair.first.shape;
   options.shape.embedding_scale = sizes.embedding;
-  options.storage = pair.first.storage;
+  options.storage = pair.first.formats.activations;
   options.on = &pair.first.dispatch.dispatch();
   options.off = &pair.second.dispatch.dispatch();
   options.rope_source = pair.first.rope_source;

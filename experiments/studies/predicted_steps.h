@@ -8,7 +8,7 @@
 
 #include "experiments/protocol/pair_text.h"
 #include "experiments/setup.h"
-#include "run/simulated_arm.h"
+#include "run/arm_arithmetic.h"
 #include "sim/predict/step_drift.h"
 #include "softfloat/result.h"
 
@@ -31,10 +31,10 @@ struct MeasuredText {
                                                 const StudyArm& second,
                                                 std::span<const TokenId> prompt);
 
-/// The two arms of a prediction, as the simulator has them.
+/// The two arms of a prediction, of one shape and storage format.
 struct SimulatedPair {
-  SimulatedSetup first;
-  SimulatedSetup second;
+  ArmArithmetic first;
+  ArmArithmetic second;
 };
 /// Errors (usage), (unavailable): arms of which nothing is predicted, and why.
 [[nodiscard]] Result<SimulatedPair> simulated_pair(const StudyArm& first, const StudyArm& second);
