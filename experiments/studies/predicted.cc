@@ -103,7 +103,7 @@ Result<std::vector<StudyUnit>> PredictedStudy::units(const StudySetup& setup) co
   // What nothing can be predicted of is refused before anything is computed.
   const Result<Pair> pair = pair_of(setup);
   if (!pair) return pair.error();
-  const Decoders decoders = decoders_of(setup, *pair->simulated.first.shape);
+  const Decoders decoders = decoders_of(setup, pair->simulated.first.shape);
   Result<TextGroup> texts =
       TextGroup::of(*setup.engine, std::array{setup.on, setup.off}, setup.new_tokens);
   if (!texts) return texts.error();
@@ -134,7 +134,7 @@ Result<Json> PredictedStudy::compute(const StudySetup& setup, const StudyUnit& u
                  {"logit_gain", text->logit_gain}, {"logit_step", text->logit_step},
                  {"relative", text->relative},     {"sizes", branches_json(text->sizes)},
                  {"gains", text->gains},           {"predicted", Json::array()}};
-  const Decoders decoders = decoders_of(setup, *pair->simulated.first.shape);
+  const Decoders decoders = decoders_of(setup, pair->simulated.first.shape);
   if (unit.prompt >= decoders.prompts) return values;
   for (std::int64_t i = 0; i < decoders.each; ++i) {
     const std::int64_t seed = 1 + unit.prompt + i * std::ssize(setup.prompts);

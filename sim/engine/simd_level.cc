@@ -14,8 +14,7 @@
 namespace kvsim {
 namespace {
 
-constexpr std::array all_levels{SimdLevel::scalar, SimdLevel::sse4, SimdLevel::avx2,
-                                SimdLevel::avx512};
+constexpr std::array all_levels{SimdLevel::scalar, SimdLevel::avx2, SimdLevel::avx512};
 
 std::string available_names() {
   std::vector<std::string_view> names;
@@ -29,8 +28,6 @@ std::string_view simd_level_name(SimdLevel level) {
   switch (level) {
     case SimdLevel::scalar:
       return "scalar";
-    case SimdLevel::sse4:
-      return "sse4";
     case SimdLevel::avx2:
       return "avx2";
     case SimdLevel::avx512:
@@ -60,8 +57,7 @@ Result<SimdLevel> select_simd_level(std::string_view name) {
   if (found == all_levels.end()) {
     return Error{
         ErrorKind::usage,
-        fmt::format("SIMD level '{}' is unknown; accepted: auto, avx512, avx2, sse4, scalar",
-                    name)};
+        fmt::format("SIMD level '{}' is unknown; accepted: auto, avx512, avx2, scalar", name)};
   }
   if (engine::column_kernel(*found) == nullptr) {
     return Error{ErrorKind::unavailable,

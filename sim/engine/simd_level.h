@@ -14,12 +14,11 @@ namespace kvsim {
 /// bits; only the time differs.
 enum class SimdLevel : std::uint8_t {
   scalar,  ///< portable C++, no vector instructions
-  sse4,    ///< SSE4.2, 4 float lanes
   avx2,    ///< AVX2 with FMA and F16C, 8 float lanes
   avx512,  ///< AVX-512 F, BW, DQ and VL, 16 float lanes
 };
 
-/// "scalar", "sse4", "avx2" or "avx512".
+/// "scalar", "avx2" or "avx512".
 [[nodiscard]] std::string_view simd_level_name(SimdLevel level);
 
 /// The levels that this build holds and this CPU and its system can run, narrowest first; never

@@ -14,11 +14,6 @@
 /// For the HWY_ONCE part of such a file alone: highway.h says there which targets the file has.
 /// Highway's own dispatch keeps the chosen level in a global; here the caller passes it.
 
-#if HWY_TARGETS & HWY_SSE4
-#define KVSIM_IN_SSE4(function) N_SSE4::function
-#else
-#define KVSIM_IN_SSE4(function) nullptr
-#endif
 #if HWY_TARGETS & HWY_AVX2
 #define KVSIM_IN_AVX2(function) N_AVX2::function
 #else
@@ -33,19 +28,19 @@
 /// `function` of the enclosing namespace's targets, in the order of SimdLevel; null where this
 /// build lacks the target. An initialiser of LevelFunctions.
 #define KVSIM_AT_EACH_LEVEL(function) \
-  {N_SCALAR::function, KVSIM_IN_SSE4(function), KVSIM_IN_AVX2(function), KVSIM_IN_AVX3(function)}
+  {N_SCALAR::function, KVSIM_IN_AVX2(function), KVSIM_IN_AVX3(function)}
 
 namespace kvsim::engine {
 
 /// One function pointer for each SimdLevel.
 template <typename Pointer>
-using LevelFunctions = std::array<Pointer, 4>;
+using LevelFunctions = std::array<Pointer, 3>;
 
 /// Whether this CPU and its system can run a level.
 inline bool cpu_runs(SimdLevel level) {
   // Asking costs a CPUID each time, which a virtual machine makes slower than a small sum.
   static const std::int64_t supported = hwy::SupportedTargets();
-  constexpr std::array<std::int64_t, 4> targets{HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3};
+  constexpr std::array<std::int64_t, 3> targets{HWY_SCALAR, HWY_AVX2, HWY_AVX3};
   return level == SimdLevel::scalar || (supported & targets[static_cast<std::size_t>(level)]) != 0;
 }
 

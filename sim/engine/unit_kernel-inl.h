@@ -59,8 +59,6 @@ HWY_INLINE IntVector truncate(FloatVector x) {
   return IntVector{_mm512_cvttps_epi32(x.raw)};
 #elif HWY_TARGET == HWY_AVX2
   return IntVector{_mm256_cvttps_epi32(x.raw)};
-#elif HWY_TARGET == HWY_SSE4
-  return IntVector{_mm_cvttps_epi32(x.raw)};
 #else
   return hn::ConvertTo(IntTag(), x);
 #endif

@@ -24,8 +24,7 @@ constexpr std::size_t terms = 70;
 constexpr std::size_t columns = 37;
 
 std::vector<SimdLevel> levels() {
-  std::vector<SimdLevel> all{SimdLevel::scalar, SimdLevel::sse4, SimdLevel::avx2,
-                             SimdLevel::avx512};
+  std::vector<SimdLevel> all{SimdLevel::scalar, SimdLevel::avx2, SimdLevel::avx512};
   std::erase_if(all, [](SimdLevel level) { return level > best_simd_level(); });
   return all;
 }

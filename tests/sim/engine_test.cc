@@ -476,7 +476,7 @@ TEST(EngineLevels, NamesAndErrors) {
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().kind, ErrorKind::usage);
   EXPECT_EQ(unknown.error().message,
-            "SIMD level 'avx9' is unknown; accepted: auto, avx512, avx2, sse4, scalar");
+            "SIMD level 'avx9' is unknown; accepted: auto, avx512, avx2, scalar");
 }
 
 TEST(EngineErrors, NameTheThing) {
